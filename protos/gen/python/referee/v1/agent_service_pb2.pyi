@@ -554,7 +554,7 @@ class Decision(_message.Message):
     match_id: _builtins.str
     """The match."""
     decision_id: _builtins.int
-    """Number of the decision: dense per match and seat, from 0."""
+    """Number of the decision: dense per match and seat, from 0, those that the referee plays included."""
     seat: _builtins.int
     """The seat."""
     allowance_us: _builtins.int

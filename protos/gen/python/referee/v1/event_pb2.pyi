@@ -145,6 +145,7 @@ class MatchEvent(_message.Message):
     MATCH_RESUMED_FIELD_NUMBER: _builtins.int
     SEAT_DISCONNECTED_FIELD_NUMBER: _builtins.int
     SEAT_RECONNECTED_FIELD_NUMBER: _builtins.int
+    SEAT_OFFERED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Number of the event. In the journal and in the view `all` that of the match, else that of the view: from 1,
     without gaps, in each view by itself.
@@ -227,6 +228,10 @@ class MatchEvent(_message.Message):
     def seat_reconnected(self) -> Global___SeatReconnected:
         """An agent's stream came back."""
 
+    @_builtins.property
+    def seat_offered(self) -> Global___SeatOffered:
+        """The match was offered to a seat's agent."""
+
     def __init__(
         self,
         *,
@@ -251,12 +256,13 @@ class MatchEvent(_message.Message):
         match_resumed: Global___MatchResumed | None = ...,
         seat_disconnected: Global___SeatDisconnected | None = ...,
         seat_reconnected: Global___SeatReconnected | None = ...,
+        seat_offered: Global___SeatOffered | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["action_applied", b"action_applied", "answer_ignored", b"answer_ignored", "card_shown", b"card_shown", "cards_dealt", b"cards_dealt", "deal_scored", b"deal_scored", "decision_offered", b"decision_offered", "fault_ruled", b"fault_ruled", "match_created", b"match_created", "match_ended", b"match_ended", "match_resumed", b"match_resumed", "match_started", b"match_started", "payload", b"payload", "seat_disconnected", b"seat_disconnected", "seat_filled", b"seat_filled", "seat_ready", b"seat_ready", "seat_reconnected", b"seat_reconnected", "seat_replaced", b"seat_replaced", "secret_revealed", b"secret_revealed", "trick_taken", b"trick_taken"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["action_applied", b"action_applied", "answer_ignored", b"answer_ignored", "card_shown", b"card_shown", "cards_dealt", b"cards_dealt", "deal_scored", b"deal_scored", "decision_offered", b"decision_offered", "fault_ruled", b"fault_ruled", "match_created", b"match_created", "match_ended", b"match_ended", "match_resumed", b"match_resumed", "match_started", b"match_started", "payload", b"payload", "seat_disconnected", b"seat_disconnected", "seat_filled", b"seat_filled", "seat_offered", b"seat_offered", "seat_ready", b"seat_ready", "seat_reconnected", b"seat_reconnected", "seat_replaced", b"seat_replaced", "secret_revealed", b"secret_revealed", "trick_taken", b"trick_taken"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_applied", b"action_applied", "answer_ignored", b"answer_ignored", "card_shown", b"card_shown", "cards_dealt", b"cards_dealt", "deal_scored", b"deal_scored", "decision_offered", b"decision_offered", "fault_ruled", b"fault_ruled", "ignorable", b"ignorable", "match_created", b"match_created", "match_ended", b"match_ended", "match_resumed", b"match_resumed", "match_started", b"match_started", "match_time_us", b"match_time_us", "payload", b"payload", "seat_disconnected", b"seat_disconnected", "seat_filled", b"seat_filled", "seat_ready", b"seat_ready", "seat_reconnected", b"seat_reconnected", "seat_replaced", b"seat_replaced", "secret_revealed", b"secret_revealed", "sequence", b"sequence", "trick_taken", b"trick_taken"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_applied", b"action_applied", "answer_ignored", b"answer_ignored", "card_shown", b"card_shown", "cards_dealt", b"cards_dealt", "deal_scored", b"deal_scored", "decision_offered", b"decision_offered", "fault_ruled", b"fault_ruled", "ignorable", b"ignorable", "match_created", b"match_created", "match_ended", b"match_ended", "match_resumed", b"match_resumed", "match_started", b"match_started", "match_time_us", b"match_time_us", "payload", b"payload", "seat_disconnected", b"seat_disconnected", "seat_filled", b"seat_filled", "seat_offered", b"seat_offered", "seat_ready", b"seat_ready", "seat_reconnected", b"seat_reconnected", "seat_replaced", b"seat_replaced", "secret_revealed", b"secret_revealed", "sequence", b"sequence", "trick_taken", b"trick_taken"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["match_created", "seat_filled", "seat_ready", "match_started", "cards_dealt", "decision_offered", "action_applied", "card_shown", "trick_taken", "deal_scored", "fault_ruled", "seat_replaced", "answer_ignored", "match_ended", "secret_revealed", "match_resumed", "seat_disconnected", "seat_reconnected"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["match_created", "seat_filled", "seat_ready", "match_started", "cards_dealt", "decision_offered", "action_applied", "card_shown", "trick_taken", "deal_scored", "fault_ruled", "seat_replaced", "answer_ignored", "match_ended", "secret_revealed", "match_resumed", "seat_disconnected", "seat_reconnected", "seat_offered"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -351,6 +357,28 @@ class SeatFilled(_message.Message):
 Global___SeatFilled: _TypeAlias = SeatFilled  # noqa: Y015
 
 @_typing.final
+class SeatOffered(_message.Message):
+    """The match was offered to a seat's agent, whose time to get ready started. An input."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SeatOffered: _TypeAlias = SeatOffered  # noqa: Y015
+
+@_typing.final
 class SeatReady(_message.Message):
     """A seat said it is ready. An input."""
 
@@ -413,15 +441,17 @@ class CardsDealt(_message.Message):
     HANDS_FIELD_NUMBER: _builtins.int
     STOCK_FIELD_NUMBER: _builtins.int
     STOCK_COUNT_FIELD_NUMBER: _builtins.int
-    FIRST_FIELD_NUMBER: _builtins.int
+    PACK_FIELD_NUMBER: _builtins.int
     deal: _builtins.int
     """Number of the deal, from 0."""
     dealer: _builtins.int
     """The seat that deals."""
     stock_count: _builtins.int
     """How many stay face down."""
-    first: _builtins.bool
-    """Whether this is the start of a deal, not the stock dealt out later."""
+    pack: _builtins.bytes
+    """At the start of a deal, the whole shuffled pack: one byte a card, its number in canonical order. Empty where the
+    stock is dealt out later. Nobody sees it.
+    """
     @_builtins.property
     def hands(self) -> _containers.RepeatedCompositeFieldContainer[Global___Hand]:
         """The cards added to each hand. A seat sees its own; of the others only how many."""
@@ -438,11 +468,11 @@ class CardsDealt(_message.Message):
         hands: _abc.Iterable[Global___Hand] | None = ...,
         stock: _abc.Iterable[_builtins.str] | None = ...,
         stock_count: _builtins.int = ...,
-        first: _builtins.bool = ...,
+        pack: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal", b"deal", "dealer", b"dealer", "first", b"first", "hands", b"hands", "stock", b"stock", "stock_count", b"stock_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal", b"deal", "dealer", b"dealer", "hands", b"hands", "pack", b"pack", "stock", b"stock", "stock_count", b"stock_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -493,7 +523,7 @@ class DecisionOffered(_message.Message):
     seat: _builtins.int
     """The seat."""
     decision_id: _builtins.int
-    """Number of the decision: dense per match and seat, from 0."""
+    """Number of the decision: dense per match and seat, from 0, those that the referee plays included."""
     bank_us: _builtins.int
     """What was left of the bank, in microseconds. Others see it rounded down to 10 ms."""
     wait_us: _builtins.int
@@ -830,7 +860,7 @@ Global___AnswerIgnored: _TypeAlias = AnswerIgnored  # noqa: Y015
 
 @_typing.final
 class MatchEnded(_message.Message):
-    """The match ended."""
+    """The match ended. An input where the host cancelled it or the referee failed."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -921,16 +951,20 @@ class SeatDisconnected(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
+    LEFT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat."""
+    left: _builtins.bool
+    """Whether the agent said goodbye, so that nobody waits for it."""
     def __init__(
         self,
         *,
         seat: _builtins.int = ...,
+        left: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["left", b"left", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

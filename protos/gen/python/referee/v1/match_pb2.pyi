@@ -359,10 +359,13 @@ class Clock(_message.Message):
     READY_MS_FIELD_NUMBER: _builtins.int
     RECONNECT_GRACE_MS_FIELD_NUMBER: _builtins.int
     SHUTDOWN_MS_FIELD_NUMBER: _builtins.int
+    UNTIMED_FIELD_NUMBER: _builtins.int
     allowance_ms: _builtins.int
-    """What each decision may take before the bank is used; 0 plays untimed. From 0 to 86,400,000. Default: 5,000."""
+    """What each decision may take before the bank is used. From 0 to 86,400,000. Default: 5,000."""
     bank_ms: _builtins.int
-    """Time for the whole match on top of the allowances. From 0 to 86,400,000. Default: 60,000."""
+    """Time for the whole match on top of the allowances. From 0 to 86,400,000. Default: 60,000. Allowance and bank are
+    not both 0.
+    """
     increment_ms: _builtins.int
     """Added to the bank after each answer. From 0 to 3,600,000. Default: 0."""
     connect_ms: _builtins.int
@@ -373,6 +376,8 @@ class Clock(_message.Message):
     """How long a lost agent may take to come back. From 0 to 86,400,000. Default: 30,000. Its clock runs meanwhile."""
     shutdown_ms: _builtins.int
     """How long agents may take to finish when the referee shuts down. From 0 to 3,600,000. Default: 10,000."""
+    untimed: _builtins.bool
+    """Plays without any limit on decisions. Allowance, bank and increment must then be unset."""
     def __init__(
         self,
         *,
@@ -383,10 +388,11 @@ class Clock(_message.Message):
         ready_ms: _builtins.int | None = ...,
         reconnect_grace_ms: _builtins.int | None = ...,
         shutdown_ms: _builtins.int | None = ...,
+        untimed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_allowance_ms", b"_allowance_ms", "_bank_ms", b"_bank_ms", "_connect_ms", b"_connect_ms", "_increment_ms", b"_increment_ms", "_ready_ms", b"_ready_ms", "_reconnect_grace_ms", b"_reconnect_grace_ms", "_shutdown_ms", b"_shutdown_ms", "allowance_ms", b"allowance_ms", "bank_ms", b"bank_ms", "connect_ms", b"connect_ms", "increment_ms", b"increment_ms", "ready_ms", b"ready_ms", "reconnect_grace_ms", b"reconnect_grace_ms", "shutdown_ms", b"shutdown_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allowance_ms", b"_allowance_ms", "_bank_ms", b"_bank_ms", "_connect_ms", b"_connect_ms", "_increment_ms", b"_increment_ms", "_ready_ms", b"_ready_ms", "_reconnect_grace_ms", b"_reconnect_grace_ms", "_shutdown_ms", b"_shutdown_ms", "allowance_ms", b"allowance_ms", "bank_ms", b"bank_ms", "connect_ms", b"connect_ms", "increment_ms", b"increment_ms", "ready_ms", b"ready_ms", "reconnect_grace_ms", b"reconnect_grace_ms", "shutdown_ms", b"shutdown_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allowance_ms", b"_allowance_ms", "_bank_ms", b"_bank_ms", "_connect_ms", b"_connect_ms", "_increment_ms", b"_increment_ms", "_ready_ms", b"_ready_ms", "_reconnect_grace_ms", b"_reconnect_grace_ms", "_shutdown_ms", b"_shutdown_ms", "allowance_ms", b"allowance_ms", "bank_ms", b"bank_ms", "connect_ms", b"connect_ms", "increment_ms", b"increment_ms", "ready_ms", b"ready_ms", "reconnect_grace_ms", b"reconnect_grace_ms", "shutdown_ms", b"shutdown_ms", "untimed", b"untimed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allowance_ms: _TypeAlias = _typing.Literal["allowance_ms"]  # noqa: Y015
     _WhichOneofArgType__allowance_ms: _TypeAlias = _typing.Literal["_allowance_ms", b"_allowance_ms"]  # noqa: Y015
