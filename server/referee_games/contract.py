@@ -73,9 +73,8 @@ class Option:
             if isinstance(value, str) and len(value) <= 12 and value.isascii() and value.removeprefix("-").isdigit():
                 number = int(value)
             if not isinstance(number, int) or isinstance(number, bool) or not self.low <= number <= self.high:
-                raise OptionError(
-                    self.name, f"option {self.name} is a whole number from {self.low} to {self.high}, not {shown(value)}"
-                )
+                message = f"option {self.name} is a whole number from {self.low} to {self.high}, not {shown(value)}"
+                raise OptionError(self.name, message)
             return number
         if not isinstance(value, str) or value not in self.choices:
             raise OptionError(self.name, f"option {self.name} is one of {', '.join(self.choices)}, not {shown(value)}")
@@ -266,9 +265,7 @@ class Game(ABC):
         known = {option.name: option for option in self.options}
         for name in given:
             if name not in known:
-                raise OptionError(
-                    name, f"{self.name} has no option {shown(name)}; it has {', '.join(known) or 'none'}"
-                )
+                raise OptionError(name, f"{self.name} has no option {shown(name)}; it has {', '.join(known) or 'none'}")
         full = {name: option.parse(given.get(name, option.default)) for name, option in known.items()}
         self.check(full)
         return full
