@@ -7,6 +7,7 @@ A card is an integer, a hand a list with one small bit mask a suit. The cards of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import add
 from typing import Final
 
 from referee_games.contract import Fact
@@ -43,4 +44,4 @@ def clockwise(start: int, seats: int) -> tuple[int, ...]:
 
 def added(totals: Sequence[int], scores: Sequence[int]) -> tuple[int, ...]:
     """Returns the totals after a deal's scores."""
-    return tuple(total + score for total, score in zip(totals, scores, strict=True))
+    return tuple(map(add, totals, scores))

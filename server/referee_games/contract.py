@@ -176,9 +176,9 @@ class State(ABC):
     actor: int
     """The seat that acts, or `CHANCE`, or `OVER`."""
     deal_number: int
-    """Number of the deal in play, from 0; while `actor` is `CHANCE`, of the deal about to be dealt."""
+    """Number of the deal in play, from 0; while `actor` is `CHANCE`, of the deal about to be dealt; then of the last."""
     dealer: int
-    """The seat that deals it."""
+    """The seat that deals it, or dealt it."""
 
     @abstractmethod
     def deal(self, pack: Sequence[int]) -> tuple[Fact, ...]:
@@ -198,7 +198,7 @@ class State(ABC):
 
     @abstractmethod
     def void_deal(self) -> tuple[Fact, ...]:
-        """Cuts the deal in play short: it scores nothing and counts as dealt."""
+        """Cuts the deal in play short: it scores nothing and counts as dealt. To be called while a seat acts."""
 
     @abstractmethod
     def view(self, viewer: int) -> Any:

@@ -87,9 +87,11 @@ class GuillotineState(State):
         "_bonus",
         "_contract",
         "_deals",
+        "_free_pass",
         "_hands",
         "_layable",
         "_led",
+        "_neighbours",
         "_options",
         "_out",
         "_passes",
@@ -111,6 +113,8 @@ class GuillotineState(State):
         self.dealer = first_dealer
         self._options = options
         self._power = _POWER[str(options["rank_order"])]
+        self._neighbours = _NEIGHBOURS[str(options["rank_order"])]
+        self._free_pass = options["domino_pass"] == "free"
         self._totals: tuple[int, ...] = (0, 0, 0, 0)
         self._deals: tuple[GuillotineDeal, ...] = ()
         self._undealt = [tuple(range(FIRST_CONTRACT, DOMINO + 1))] * 4  # by seat, contracts it has still to deal
@@ -151,14 +155,14 @@ class GuillotineState(State):
             return _CLUBS[hand[0]] + _DIAMONDS[hand[1]] + _HEARTS[hand[2]] + _SPADES[hand[3]]
         if self._phase == "contract":
             return self._undealt[self.actor]
-        clubs, diamonds, hearts, spades = map(int.__and__, hand, self._layable)
-        cards = _CLUBS[clubs] + _DIAMONDS[diamonds] + _HEARTS[hearts] + _SPADES[spades]
+        row = self._layable
+        cards = _CLUBS[hand[0] & row[0]] + _DIAMONDS[hand[1] & row[1]]
+        cards += _HEARTS[hand[2] & row[2]] + _SPADES[hand[3] & row[3]]
         if self._bonus:
             return (*cards, STOP)
         if not cards:
             return _PASS_ONLY
-        others = 3 - len(self._out)
-        if self._turns and self._passes < others and self._options["domino_pass"] == "free":
+        if self._free_pass and self._turns and self._passes < 3 - len(self._out):
             return cards + _PASS_ONLY
         return cards
 
@@ -190,9 +194,10 @@ class GuillotineState(State):
     def _take(self) -> tuple[Fact, ...]:
         """Gives a complete trick to the highest card of the suit led (G5) and, after the eighth, scores the deal."""
         power = self._power[self._led]
-        strengths = [power[card] for card in self._trick]
+        lead, second, third, fourth = cards = tuple(self._trick)
+        strengths = (power[lead], power[second], power[third], power[fourth])
         leader = self.actor + 1
-        taken = TrickTaken((leader + strengths.index(max(strengths))) & 3, tuple(self._trick))
+        taken = TrickTaken((leader + strengths.index(max(strengths))) & 3, cards)
         self._tricks.append(taken)
         if len(self._tricks) == 8:
             return taken, self._end_deal(self._trick_scores())
@@ -208,8 +213,8 @@ class GuillotineState(State):
             contract = f"guillotine/{self._options['guillotine_unit']}"
         values, per_trick = _WORTH[contract]
         scores = [0] * 4
-        for seat, cards in self._tricks:
-            scores[seat] += per_trick + sum([values[card] for card in cards])
+        for seat, (lead, second, third, fourth) in self._tricks:
+            scores[seat] += per_trick + values[lead] + values[second] + values[third] + values[fourth]
         if self._contract == "guillotine":
             scores[self._tricks[0].seat] += _FIRST_AND_LAST_TRICK
             scores[self._tricks[-1].seat] += _FIRST_AND_LAST_TRICK
@@ -228,7 +233,7 @@ class GuillotineState(State):
             opening = not self._turns
             if opening:
                 self._layable = [_BIT[action]] * 4
-            self._layable[suit] |= _NEIGHBOURS[str(self._options["rank_order"])][rank]
+            self._layable[suit] |= self._neighbours[rank]
             self._turns.append((seat, action))
             self._passes = 0
             if not any(hand):
@@ -242,7 +247,10 @@ class GuillotineState(State):
                 self._bonus = True
                 return NOTHING
         self._bonus = False
-        self.actor = next(other for other in clockwise(seat + 1, 4) if other not in self._out)
+        seat = (seat + 1) & 3
+        while seat in self._out:
+            seat = (seat + 1) & 3
+        self.actor = seat
         return NOTHING
 
     def _end_deal(self, scores: Sequence[int], *, voided: bool = False) -> DealScored:
@@ -271,10 +279,9 @@ class GuillotineState(State):
         if self._phase == "tricks":
             return len(self._tricks) == 7
         if self._phase == "domino":
-            if self._bonus or self._options["domino_pass"] == "free":
+            if self._bonus or self._free_pass:
                 return False
-            last_card = self._count(self.actor) == 1
-            return last_card or self.legal() is _PASS_ONLY
+            return self._count(self.actor) == 1 or self.legal() is _PASS_ONLY
         return self._phase == "contract" and len(self._undealt[self.actor]) == 1
 
     def void_deal(self) -> tuple[Fact, ...]:
@@ -330,6 +337,8 @@ class GuillotineState(State):
         twin.dealer = self.dealer
         twin._options = self._options
         twin._power = self._power
+        twin._neighbours = self._neighbours
+        twin._free_pass = self._free_pass
         twin._totals = self._totals
         twin._deals = self._deals
         twin._undealt = self._undealt[:]

@@ -90,6 +90,19 @@ _POWERS: Final = tuple(
 )
 
 
+def _following(joker: str, trump: int, led: int) -> tuple[int, bool]:
+    """Returns what has to be followed when `led` is led, and whether a joker may be played by who can (R8)."""
+    suit = led if led != _JOKERS else trump if joker == "as_trump" else _NO_SUIT
+    return suit, joker == "any_time" or (joker == "as_trump" and suit == trump)
+
+
+# By the option `joker`, then the trump suit, then the suit led (the jokers being the fifth).
+_FOLLOWING: Final = {
+    joker: tuple(tuple(_following(joker, trump, led) for led in range(5)) for trump in range(4))
+    for joker in ("when_void", "any_time", "as_trump")
+}
+
+
 class RegicideState(State):
     """One match of Regicide."""
 
@@ -97,6 +110,7 @@ class RegicideState(State):
         "_deals",
         "_declined",
         "_discarded",
+        "_following",
         "_hands",
         "_jokers_follow",
         "_king",
@@ -107,6 +121,7 @@ class RegicideState(State):
         "_pot",
         "_reversed",
         "_seats",
+        "_sides",
         "_size",
         "_stock",
         "_suit",
@@ -125,9 +140,11 @@ class RegicideState(State):
         self.deal_number = 0
         self.dealer = first_dealer
         self._options = options
+        self._sides = _sides(options)
+        self._following = _FOLLOWING[str(options["joker"])]
         self._seats = int(options["players"])
         self._size = HAND if options["stock"] == "exchange" else 42 // self._seats  # tricks in a deal
-        self._totals: tuple[int, ...] = (0,) * len(_sides(options))
+        self._totals: tuple[int, ...] = (0,) * len(self._sides)
         self._pot = 0
         self._deals: tuple[RegicideDeal, ...] = ()
         self._clear("deal")
@@ -198,7 +215,7 @@ class RegicideState(State):
             if len(trick) == self._seats:
                 return self._take()
             if len(trick) == 1:
-                self._lead(suit)
+                self._suit, self._jokers_follow = self._following[self._trump][suit]
             self.actor = (seat + 1) % self._seats
             return NOTHING
         if self._phase == "change":
@@ -227,8 +244,8 @@ class RegicideState(State):
     def _open(self) -> tuple[Fact, ...]:
         """Turns up the top card of the stock (R5)."""
         self._opener = self.actor
-        self._opened, *rest = self._stock
-        self._stock = tuple(rest)
+        self._opened = self._stock[0]
+        self._stock = self._stock[1:]
         self._pick_up(self._taker(), (self._opened,))
         shown = CardShown(self._opened, self._taker())
         if self._opened >= FIRST_JOKER:
@@ -243,24 +260,26 @@ class RegicideState(State):
 
     def _use_stock(self) -> tuple[Fact, ...]:
         """Deals the stock out, or asks the taker of the opened card for his discard (R6)."""
+        taker = self._taker()
         if self._options["stock"] == "exchange":
             self._phase = "discard"
-            self.actor = self._taker()
+            self.actor = taker
             return NOTHING
-        added_cards: list[list[int]] = [[] for _ in range(self._seats)]
-        room = [self._size - HAND] * self._seats
-        room[self._taker()] -= 1
-        stock = iter(self._stock)
-        while any(room):
-            for seat in clockwise(self.dealer + 1, self._seats):
-                if room[seat]:
-                    room[seat] -= 1
-                    added_cards[seat].append(next(stock))
-        self._stock = tuple(stock)
-        for seat, cards in enumerate(added_cards):
-            self._pick_up(seat, cards)
+        # The taker's hand is one card ahead, so that it is full, and is passed, in the last round only.
+        seats, stock = self._seats, self._stock
+        last_round = (self._size - HAND - 1) * seats
+        dealt: list[tuple[int, ...]] = [()] * seats
+        for step, seat in enumerate(clockwise(self.dealer + 1, seats)):
+            dealt[seat] = stock[step:last_round:seats]
+        stock = stock[last_round:]
+        for seat in clockwise(self.dealer + 1, seats):
+            if seat != taker:
+                dealt[seat] += stock[:1]
+                stock = stock[1:]
+            self._pick_up(seat, dealt[seat])
+        self._stock = stock
         self._begin_play()
-        return (CardsDealt(tuple(map(tuple, added_cards)), self._stock),)
+        return (CardsDealt(tuple(dealt), stock),)
 
     def _begin_play(self) -> None:
         self._phase = "play"
@@ -268,21 +287,16 @@ class RegicideState(State):
         if self._options["first_change"] == "not_leader":
             self._king = self.dealer
 
-    def _lead(self, suit: int) -> None:
-        """Settles what the others have to follow (R8)."""
-        joker = self._options["joker"]
-        if suit == _JOKERS:
-            suit = self._trump if joker == "as_trump" else _NO_SUIT
-        self._suit = suit
-        self._jokers_follow = joker == "any_time" or (joker == "as_trump" and suit == self._trump)
-
     def _take(self) -> tuple[Fact, ...]:
         """Gives a complete trick to its strongest card (R9) and, after the last of a deal, scores it."""
         trick = self._trick
         power = _POWERS[self._reversed][self._trump][_SUIT[trick[0]]]
-        strengths = [power[card] for card in trick]
-        # The first of equals is meant: of two jokers the one played first takes the trick.
-        seat = (self.actor + 1 + strengths.index(max(strengths))) % self._seats
+        best = winner = 0
+        for place, card in enumerate(trick):
+            if power[card] > best:  # of two jokers, equals, the one played first takes the trick
+                best = power[card]
+                winner = place
+        seat = (self.actor + 1 + winner) % self._seats
         taken = TrickTaken(seat, tuple(trick))
         self._tricks.append((taken, self._trump, self._reversed))
         self._taken[seat] += 1
@@ -297,12 +311,15 @@ class RegicideState(State):
 
     def _scores(self) -> list[int]:
         """Scores a complete deal and settles the pot (R11, R12)."""
-        count = max if self._options["pair_score"] == "player" else sum
-        claims = [count([self._taken[seat] for seat in side]) for side in _sides(self._options)]
+        claims = self._taken
+        if self._options["pairs"]:
+            count = max if self._options["pair_score"] == "player" else sum
+            claims = [count([claims[seat] for seat in side]) for side in self._sides]
         most = max(claims)
         tied = [side for side, claim in enumerate(claims) if claim == most]
-        lead = max(self._totals[side] for side in tied)
-        tied = [side for side in tied if self._totals[side] == lead]
+        if len(tied) > 1:
+            lead = max([self._totals[side] for side in tied])
+            tied = [side for side in tied if self._totals[side] == lead]
         scores = [0] * len(claims)
         if len(tied) == 1:
             scores[tied[0]] = most + self._pot
@@ -392,6 +409,8 @@ class RegicideState(State):
         twin.deal_number = self.deal_number
         twin.dealer = self.dealer
         twin._options = self._options
+        twin._sides = self._sides
+        twin._following = self._following
         twin._seats = self._seats
         twin._size = self._size
         twin._totals = self._totals
