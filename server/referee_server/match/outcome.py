@@ -31,7 +31,7 @@ def make_result(match: Match, reason: match_pb2.EndReason.ValueType) -> match_pb
         ],
     )
     if match.engine is not None:
-        result.deal_count = match.engine.deal_number
+        result.deal_count = match.deal_count
         if reason in (match_pb2.END_REASON_COMPLETED, match_pb2.END_REASON_FORFEITED):
             places = match.engine.places()
             offending = {

@@ -118,6 +118,7 @@ class Match:
         "auto_public",
         "commitment",
         "created",
+        "deal_count",
         "deal_id",
         "engine",
         "facts",
@@ -173,6 +174,7 @@ class Match:
         self.forfeited = False
         self.result: match_pb2.MatchResult | None = None
         self.revealed = False
+        self.deal_count = 0
         self.substituted_deals: set[int] = set()
         self._note_filled()
 
@@ -282,6 +284,10 @@ class Match:
     def _told(self, event: Message) -> None:
         del event
         self.facts.popleft()
+
+    def _scored(self, event: event_pb2.DealScored) -> None:
+        self.facts.popleft()
+        self.deal_count += not event.voided
 
     def _decision_offered(self, event: event_pb2.DecisionOffered) -> None:
         del event
@@ -393,7 +399,7 @@ _EVOLVE: Final[dict[str, Callable[[Match, Any], None]]] = {
     "action_applied": Match._applied,
     "card_shown": Match._told,
     "trick_taken": Match._told,
-    "deal_scored": Match._told,
+    "deal_scored": Match._scored,
     "fault_ruled": Match._faulted,
     "seat_replaced": Match._replaced,
     "answer_ignored": Match._ignored,
