@@ -78,22 +78,27 @@ class Machine:
             nonces = [seat.nonce for seat in self.match.seats]
             self.chance = SeededChance(dealing.match_seed(self.match.deal_id, self.secret, nonces))
 
+    def begin(self) -> list[event_pb2.MatchEvent]:
+        """Returns what follows from the creation alone, at match time 0: all of it where only house bots play."""
+        return self._events(self._follow(), 0)
+
     def step(self, given: inputs.Input, now_us: int) -> list[event_pb2.MatchEvent]:
         """Takes an input at match time `now_us` and returns the events of it, already taken into `match`.
 
         Raises:
             NotNowError: the input cannot happen now; the match is as it was.
         """
+        now_us = max(now_us, self.match.time_us)
+        return self._events(self._decide(given, now_us), now_us)
+
+    def _events(self, payload: Message | None, now_us: int) -> list[event_pb2.MatchEvent]:
         match = self.match
-        now_us = max(now_us, match.time_us)
         events: list[event_pb2.MatchEvent] = []
-        payload = self._decide(given, now_us)
         while payload is not None:
-            # mypy: the key is the oneof's field for this type of message
             event = event_pb2.MatchEvent(
                 sequence=match.sequence + 1,
                 match_time_us=now_us,
-                **{_FIELDS[type(payload)]: payload},  # type: ignore[index, arg-type]
+                **{_FIELDS[type(payload)]: payload},  # type: ignore[arg-type]  # the field of this type
             )
             match.evolve(event)
             events.append(event)
@@ -108,17 +113,19 @@ class Machine:
         times = [time for time in (match.deadline_us,) if time is not None]
         clock = match.created.spec.clock
         if match.state == WAITING and match.filled_us is not None:
-            for seat in match.seats:
-                if not seat.ready:
-                    times.append(
-                        match.filled_us + clock.connect_ms * US
-                        if seat.offered_us is None
-                        else seat.offered_us + clock.ready_ms * US
-                    )
+            times += [
+                match.filled_us + clock.connect_ms * US
+                if seat.offered_us is None
+                else seat.offered_us + clock.ready_ms * US
+                for seat in match.seats
+                if not seat.ready
+            ]
         elif match.state == RUNNING:
-            for seat in match.seats:
-                if seat.gone_us is not None and seat.played_by_agent:
-                    times.append(seat.gone_us + (0 if seat.left else clock.reconnect_grace_ms * US))
+            times += [
+                seat.gone_us + (0 if seat.left else clock.reconnect_grace_ms * US)
+                for seat in match.seats
+                if seat.gone_us is not None and seat.played_by_agent
+            ]
         return min(times, default=None)
 
     # What an input brings about.
@@ -143,9 +150,9 @@ class Machine:
                     raise NotNowError("the match has ended")
                 return self._ended(reason, note)
             case _:
-                return self._decide_seat(given, now_us)
+                return self._decide_seat(given)
 
-    def _decide_seat(self, given: inputs.Input, now_us: int) -> Message | None:
+    def _decide_seat(self, given: inputs.Input) -> Message | None:
         match = self.match
         if isinstance(given, inputs.Resume):
             if match.over:
@@ -237,9 +244,7 @@ class Machine:
         if action is None or action not in match.playing.legal():
             raise NotNowError("the house bot's choice is not legal")
         source = event_pb2.ACTION_SOURCE_SUBSTITUTE_BOT if match.owed else event_pb2.ACTION_SOURCE_BOT
-        return event_pb2.ActionApplied(
-            seat=seat, decision_id=number, action=text, source=source, bank_us=state.bank_us
-        )
+        return event_pb2.ActionApplied(seat=seat, decision_id=number, action=text, source=source, bank_us=state.bank_us)
 
     def _tick(self, now_us: int) -> Message | None:
         match = self.match
@@ -334,9 +339,7 @@ class Machine:
         spec = match.created.spec
         if spec.HasField("first_dealer"):
             return event_pb2.MatchStarted(first_dealer=spec.first_dealer)
-        return event_pb2.MatchStarted(
-            first_dealer=self.chance.first_dealer(len(match.seats)), first_dealer_drawn=True
-        )
+        return event_pb2.MatchStarted(first_dealer=self.chance.first_dealer(len(match.seats)), first_dealer_drawn=True)
 
     def _deal(self) -> Message:
         match = self.match
@@ -397,6 +400,4 @@ class Machine:
         )
 
     def _ended(self, reason: match_pb2.EndReason.ValueType, note: str) -> Message:
-        return event_pb2.MatchEnded(
-            result=make_result(self.match, reason), note=note, ignored_counts=self.stray_counts
-        )
+        return event_pb2.MatchEnded(result=make_result(self.match, reason), note=note, ignored_counts=self.stray_counts)

@@ -26,18 +26,14 @@ def make_result(match: Match, reason: match_pb2.EndReason.ValueType) -> match_pb
         fault_counts=[seat.fault_count for seat in match.seats],
         substitute_counts=[seat.substitute_count for seat in match.seats],
         substituted_deals=sorted(match.substituted_deals),
-        sides=[
-            next(number for number, side in enumerate(match.sides) if seat.seat in side) for seat in match.seats
-        ],
+        sides=[next(number for number, side in enumerate(match.sides) if seat.seat in side) for seat in match.seats],
     )
     if match.engine is not None:
         result.deal_count = match.deal_count
         if reason in (match_pb2.END_REASON_COMPLETED, match_pb2.END_REASON_FORFEITED):
             places = match.engine.places()
             offending = {
-                number
-                for number, side in enumerate(match.sides)
-                if any(match.seats[seat].offender for seat in side)
+                number for number, side in enumerate(match.sides) if any(match.seats[seat].offender for seat in side)
             }
             result.totals.extend(match.engine.totals())
             result.places.extend(places)

@@ -30,21 +30,19 @@ _DECISION_LIMITS: Final = ("allowance_ms", "bank_ms", "increment_ms")
 _SUBSTITUTE = match_pb2.FAULT_ACTION_SUBSTITUTE
 _REPLACE = match_pb2.FAULT_ACTION_REPLACE
 _CANCEL = match_pb2.FAULT_ACTION_CANCEL
+_ON_ANSWERS: Final = (_SUBSTITUTE, _REPLACE, match_pb2.FAULT_ACTION_VOID_DEAL, match_pb2.FAULT_ACTION_FORFEIT)
+_ON_START: Final = (_CANCEL, _REPLACE)
+_ON_LOSS: Final = (_REPLACE, match_pb2.FAULT_ACTION_FORFEIT)
 # Kind: what may be done about it, and whether it is a strike by default. The first action is the default.
 _RULES: Final[dict[match_pb2.FaultKind.ValueType, tuple[tuple[match_pb2.FaultAction.ValueType, ...], bool]]] = {
-    match_pb2.FAULT_KIND_NO_SHOW: ((_CANCEL, _REPLACE), False),
-    match_pb2.FAULT_KIND_START_TIMEOUT: ((_CANCEL, _REPLACE), False),
-    **{
-        kind: (
-            (_SUBSTITUTE, _REPLACE, match_pb2.FAULT_ACTION_VOID_DEAL, match_pb2.FAULT_ACTION_FORFEIT),
-            True,
-        )
-        for kind in (match_pb2.FAULT_KIND_TIMEOUT, match_pb2.FAULT_KIND_ILLEGAL, match_pb2.FAULT_KIND_MALFORMED)
-    },
-    **{
-        kind: ((_REPLACE, match_pb2.FAULT_ACTION_FORFEIT), False)
-        for kind in (match_pb2.FAULT_KIND_DISCONNECT, match_pb2.FAULT_KIND_CRASH, match_pb2.FAULT_KIND_FLOOD)
-    },
+    match_pb2.FAULT_KIND_NO_SHOW: (_ON_START, False),
+    match_pb2.FAULT_KIND_START_TIMEOUT: (_ON_START, False),
+    match_pb2.FAULT_KIND_TIMEOUT: (_ON_ANSWERS, True),
+    match_pb2.FAULT_KIND_ILLEGAL: (_ON_ANSWERS, True),
+    match_pb2.FAULT_KIND_MALFORMED: (_ON_ANSWERS, True),
+    match_pb2.FAULT_KIND_DISCONNECT: (_ON_LOSS, False),
+    match_pb2.FAULT_KIND_CRASH: (_ON_LOSS, False),
+    match_pb2.FAULT_KIND_FLOOD: (_ON_LOSS, False),
 }
 _MAY_ASK_AGAIN: Final = (match_pb2.FAULT_KIND_ILLEGAL, match_pb2.FAULT_KIND_MALFORMED)
 _STRIKES: Final = 3

@@ -282,7 +282,6 @@ class Match:
             self.facts.popleft()
 
     def _told(self, event: Message) -> None:
-        del event
         self.facts.popleft()
 
     def _scored(self, event: event_pb2.DealScored) -> None:
@@ -290,7 +289,6 @@ class Match:
         self.deal_count += not event.voided
 
     def _decision_offered(self, event: event_pb2.DecisionOffered) -> None:
-        del event
         self.offered_us = self.time_us
 
     def _applied(self, event: event_pb2.ActionApplied) -> None:
@@ -363,12 +361,10 @@ class Match:
         self.offered_us = None
 
     def _revealed(self, event: event_pb2.SecretRevealed) -> None:
-        del event
         self.revealed = True
 
     def _resumed(self, event: event_pb2.MatchResumed) -> None:
         # Down time is free: whatever was open is put again, with all of its allowance, and nobody is connected.
-        del event
         self.offered_us = None
         for seat in self.seats:
             if not seat.ready:
@@ -423,4 +419,3 @@ def begin(event: event_pb2.MatchEvent) -> Match:
     match = Match(event.match_created)
     match.sequence = 1
     return match
-

@@ -70,7 +70,6 @@ class _LogChance(SealedChance):
 
     def pack(self, deal: int, pack: Sequence[int]) -> Sequence[int]:
         """Takes the next pack of the log."""
-        del deal
         given = list(self._given("cards_dealt").cards_dealt.pack)
         if sorted(given) != list(pack):
             raise NotNowError("the pack dealt does not hold every card once")
@@ -159,8 +158,8 @@ def verify(events: Sequence[event_pb2.MatchEvent]) -> Report:
         if isinstance(machine.chance, _LogChance):
             machine.chance.place = place
         try:
-            given = input_of(event, match)
-            decided = machine.step(given, event.match_time_us)
+            decided = machine.begin() if place == 1 else []
+            decided = decided or machine.step(input_of(event, match), event.match_time_us)
         except (NotNowError, ValueError) as error:
             raise LogError(place + 1, str(error)) from None
         for mine, stored in zip(decided, events[place:], strict=False):

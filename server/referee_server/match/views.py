@@ -69,14 +69,12 @@ class Projector:
 
 
 def _round_bank(payload: Any, audience: int, game: Game) -> None:
-    del audience, game
     payload.bank_us -= payload.bank_us % ROUND_US
     payload.ClearField("wait_us")
 
 
 def _hide_created(payload: event_pb2.MatchCreated, audience: int, game: Game) -> None:
     # The seed of a bot and the card it played would narrow down what it could have played.
-    del audience, game
     for seat in payload.seats:
         seat.ClearField("bot_seed")
     for spec in payload.spec.seats:
@@ -84,7 +82,6 @@ def _hide_created(payload: event_pb2.MatchCreated, audience: int, game: Game) ->
 
 
 def _hide_cards(payload: event_pb2.CardsDealt, audience: int, game: Game) -> None:
-    del game
     payload.ClearField("pack")
     payload.ClearField("stock")
     for hand in payload.hands:
@@ -93,7 +90,6 @@ def _hide_cards(payload: event_pb2.CardsDealt, audience: int, game: Game) -> Non
 
 
 def _hide_action(payload: event_pb2.ActionApplied, audience: int, game: Game) -> None:
-    del audience
     number = game.number(payload.action)
     payload.action = game.public_text(number) if number is not None else ""
     payload.ClearField("think_us")
@@ -103,14 +99,12 @@ def _hide_action(payload: event_pb2.ActionApplied, audience: int, game: Game) ->
 
 
 def _hide_fault(payload: event_pb2.FaultRuled, audience: int, game: Game) -> None:
-    del audience, game
     for field in ("raw_answer", "raw_answer_size", "legal", "think_us", "lateness_us"):
-        payload.ClearField(field)  # type: ignore[arg-type]  # the names are those of the message
+        payload.ClearField(field)
     payload.bank_us -= payload.bank_us % ROUND_US
 
 
 def _hide_end(payload: event_pb2.MatchEnded, audience: int, game: Game) -> None:
-    del audience, game
     payload.ClearField("ignored_counts")
 
 
