@@ -90,9 +90,7 @@ class Hall:
         self.clock = clock
         self.settings = settings or HallSettings()
         self.stopped = asyncio.Event()
-        self.committer = Committer(
-            journal, in_thread=self.settings.durable_power, on_failure=self._storage_failed
-        )
+        self.committer = Committer(journal, in_thread=self.settings.durable_power, on_failure=self._storage_failed)
         self._random_bytes = random_bytes
         self._tables: dict[str, Table] = {}
         self._sessions: dict[str, Session] = {}
@@ -226,9 +224,7 @@ class Hall:
 
     def _repeated(self, row: MatchRow, asked: match_pb2.MatchSpec) -> str:
         if row.game != asked.game:
-            raise RefusedError(
-                reason_pb.ERROR_REASON_REQUEST_ID_REUSED, "that request id was used for another request"
-            )
+            raise RefusedError(reason_pb.ERROR_REASON_REQUEST_ID_REUSED, "that request id was used for another request")
         return row.match_id
 
     def _seat(self, number: int, asked: match_pb2.SeatSpec, game: str) -> match_pb2.Seat:
@@ -239,9 +235,7 @@ class Hall:
                 )
             case "agent":
                 row = self.find_agent(asked.agent)
-                return match_pb2.Seat(
-                    seat=number, kind=match_pb2.SEAT_KIND_AGENT, agent_id=row.agent_id, name=row.name
-                )
+                return match_pb2.Seat(seat=number, kind=match_pb2.SEAT_KIND_AGENT, agent_id=row.agent_id, name=row.name)
             case _:
                 return match_pb2.Seat(seat=number, kind=OPEN)
 
@@ -271,9 +265,7 @@ class Hall:
         if table is None or table.match.over:
             if table is None and self.journal.match(match_id) is None:
                 raise unknown_match(match_id)
-            raise RefusedError(
-                reason_pb.ERROR_REASON_MATCH_OVER, "the match has ended", match_id=shown(match_id)
-            )
+            raise RefusedError(reason_pb.ERROR_REASON_MATCH_OVER, "the match has ended", match_id=shown(match_id))
         table.feed(inputs.Stop(match_pb2.END_REASON_CANCELLED, note))
 
     def check_storage(self) -> None:

@@ -30,7 +30,6 @@ _CHOICES_A_TURN: Final = 64
 """How many choices of house bots one match makes before others get their turn of the loop."""
 
 
-
 class Host(Protocol):
     """What a table needs of the hall it stands in."""
 
@@ -326,9 +325,7 @@ class Table:
             session = self._host.session_of(match.seats[seat].agent_id)
             seen = projector.see(events)
             if session is not None and seen and session.hello.wants_events:
-                item = agent_pb.ServerItem(
-                    events=agent_pb.SeatEvents(match_id=self.match_id, seat=seat, events=seen)
-                )
+                item = agent_pb.ServerItem(events=agent_pb.SeatEvents(match_id=self.match_id, seat=seat, events=seen))
                 committer.tell(session, item)
         if self._asked is not None and match.offered_us is None:
             self._release()
@@ -404,9 +401,7 @@ class Table:
             # They are here, only not free: nobody is to blame, and the match waits for its turn.
             self._timer_us = None
             clock = self.match.created.spec.clock
-            self._timer = self._host.clock.call_at(
-                self._host.clock.now_us() + clock.connect_ms * 1_000, self._on_timer
-            )
+            self._timer = self._host.clock.call_at(self._host.clock.now_us() + clock.connect_ms * 1_000, self._on_timer)
             return
         self._tick()
 
