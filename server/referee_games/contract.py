@@ -176,7 +176,8 @@ class State(ABC):
     actor: int
     """The seat that acts, or `CHANCE`, or `OVER`."""
     deal_number: int
-    """Number of the deal in play, from 0; while `actor` is `CHANCE`, of the deal about to be dealt; then of the last."""
+    """Number of the deal in play, from 0; while `actor` is `CHANCE`, of the deal about to be dealt; once `OVER`, of the
+    last."""
     dealer: int
     """The seat that deals it, or dealt it."""
 

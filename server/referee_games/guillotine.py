@@ -331,7 +331,7 @@ class GuillotineState(State):
 
     def copy(self) -> GuillotineState:
         """Returns an independent copy."""
-        twin = GuillotineState.__new__(GuillotineState)
+        twin = object.__new__(type(self))
         twin.actor = self.actor
         twin.deal_number = self.deal_number
         twin.dealer = self.dealer

@@ -404,7 +404,7 @@ class RegicideState(State):
 
     def copy(self) -> RegicideState:
         """Returns an independent copy."""
-        twin = RegicideState.__new__(RegicideState)
+        twin = object.__new__(type(self))
         twin.actor = self.actor
         twin.deal_number = self.deal_number
         twin.dealer = self.dealer
