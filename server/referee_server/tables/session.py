@@ -53,6 +53,8 @@ class Session:
         self.left = False
         self._queue: deque[agent_pb.ServerItem] = deque()
         self._ready = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._finishing = False
 
     def plays(self, game: str) -> bool:
         """Tells whether it plays that game."""
@@ -78,15 +80,25 @@ class Session:
         self._ready.set()
 
     def close(self, why: RefusedError) -> None:
-        """Ends the stream: what is queued is dropped, and the writer ends with `why`."""
+        """Ends the stream: what is queued is dropped, and the stream ends with `why`."""
         if self.closed is None:
             self.closed = why
             self._queue.clear()
             self._ready.set()
+            self._closing.set()
+
+    def finish(self) -> None:
+        """Ends the stream once what is queued has been sent."""
+        self._finishing = True
+        self._ready.set()
+
+    async def wait_closed(self) -> None:
+        """Waits until the stream is to be closed."""
+        await self._closing.wait()
 
     async def next_items(self) -> list[agent_pb.ServerItem]:
-        """Waits until there is something to send and returns all that fits one message; empty once it is closed."""
-        while not self._queue and self.closed is None:
+        """Waits until there is something to send and returns all that fits one message; empty at the end."""
+        while not self._queue and self.closed is None and not self._finishing:
             self._ready.clear()
             await self._ready.wait()
         items: list[agent_pb.ServerItem] = []

@@ -193,12 +193,11 @@ class Table:
         if self._asked is session:
             self._asked = None
         for seat in self.seats_of(session.agent_id):
-            if not self.match.over and self.match.seats[seat].gone_us is None:
-                if self.match.state == WAITING and session.left and self.match.filled_us is not None:
-                    if not self.match.seats[seat].ready and self.match.seats[seat].offered_us is not None:
-                        self.feed(inputs.Decline(seat))
-                        continue
-                self.feed(inputs.Lose(seat, session.left))
+            state = self.match.seats[seat]
+            if self.match.over or state.gone_us is not None:
+                continue
+            on_offer = self.match.state == WAITING and state.offered_us is not None and not state.ready
+            self.feed(inputs.Decline(seat) if session.left and on_offer else inputs.Lose(seat, session.left))
 
     def _catch_up(self, session: Session, seat: int, after: dict[str, int]) -> None:
         """Sends the events that a stream has missed. From here on new ones are sent as they are stored."""
@@ -419,7 +418,7 @@ class Table:
             self._arm()
 
     def _break(self) -> None:
-        """Ends the match as the referee's fault: from what is stored, since the state in memory is not to be trusted."""
+        """Ends the match as the referee's fault, from what is stored: the state in memory is not to be trusted."""
         if self.broken:
             return
         self.broken = True
