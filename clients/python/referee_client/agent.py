@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol
 
-from referee_client.values import Event, Offer, Result, Verdict
 from referee_games.contract import Decision
+
+from referee_client.values import Event, Offer, Result, Verdict
 
 
 class Policy(Protocol):
