@@ -15,9 +15,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from referee_games.contract import Decision, GenericView
-from referee_games.views import GuillotineDeal, GuillotineView, RegicideDeal, RegicideView, Trick, Turn
-
 from referee_client.agent import Agent, PolicyAgent
 from referee_client.errors import (
     CredentialError,
@@ -33,6 +30,8 @@ from referee_client.errors import (
 )
 from referee_client.running import play, run
 from referee_client.values import Event, Offer, Result, SeatInfo, Verdict
+from referee_games.contract import Decision, GenericView
+from referee_games.views import GuillotineDeal, GuillotineView, RegicideDeal, RegicideView, Trick, Turn
 
 if TYPE_CHECKING:
     from referee_client.local import LocalMatch, LocalResult, play_local

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol
 
-from referee_games.contract import Decision
-
 from referee_client.values import Event, Offer, Result, Verdict
+from referee_games.contract import Decision
 
 
 class Policy(Protocol):

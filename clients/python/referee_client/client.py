@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
 import grpc.aio
+
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1.agent_service_pb2_grpc import AgentServiceStub
-
 from referee_client import credential as credentials
 from referee_client.agent import Agent, name_of
 from referee_client.errors import (

@@ -16,12 +16,11 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from referee_games import dealing, registry
-from referee_games.contract import CHANCE, OVER, DealScored, Decision, Options
-
 from referee_client.agent import Agent, Policy, name_of
 from referee_client.errors import IllegalAnswer
 from referee_client.values import Offer, Result, SeatInfo
+from referee_games import dealing, registry
+from referee_games.contract import CHANCE, OVER, DealScored, Decision, Options
 
 Seat: TypeAlias = Policy | str
 AutoPlay: TypeAlias = Literal["public", "never"]

@@ -6,9 +6,9 @@ from typing import Any
 
 from google.protobuf.descriptor import EnumDescriptor
 from google.protobuf.message import Message
+
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import error_reason_pb2, event_pb2, match_pb2
-
 from referee_client import convert
 from referee_client.values import Event, Offer, Result, SeatInfo, Verdict
 

@@ -18,7 +18,6 @@ from typing import Any
 
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import event_pb2
-
 from referee_client import convert, plain
 from referee_client.agent import Agent, name_of
 from referee_client.outbox import Outbox

@@ -110,21 +110,21 @@ class _Table:
     """What can be told from a view about the cards that others hold."""
 
     __slots__ = (
+        "_best",
         "_dump",
-        "_hand",
-        "_mean",
         "_ends",
+        "_hand",
         "_later",
         "_lead",
         "_left",
+        "_mean",
+        "_on_table",
         "_others",
+        "_per_trick",
         "_place",
         "_points",
-        "_best",
-        "_unseen",
-        "_on_table",
-        "_per_trick",
         "_share",
+        "_unseen",
         "_void",
     )
 

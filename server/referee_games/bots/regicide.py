@@ -8,7 +8,6 @@ suit and rank order, tell what to name, what to change and what to discard.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from referee_games.contract import Decision
