@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from referee_games.bots import guillotine
+from referee_games.bots import guillotine, regicide
 from referee_games.bots.plain import Random
 from referee_games.contract import Decision
 
 _POLICIES: Final[dict[str, Callable[[Decision], str]]] = {
     "guillotine": guillotine.choose,
+    "regicide": regicide.choose,
 }
 
 

@@ -53,14 +53,17 @@ _CHARGES: Final = {
 _INTENT: Final = 0.6
 # The chance that a suit is played for a first, second, third … time.
 _ROUNDS: Final = (1.0, 0.8, 0.5, 0.25, 0.1, 0.05, 0.0, 0.0)
-# By contract: what an estimate is multiplied by and what is added to make it comparable with the other contracts.
-_SCALE: Final = {
-    "royalty": (1.0, -30.0),
-    "queens": (1.0, 0.0),
-    "spades": (1.0, 0.0),
-    "parliament": (1.0, 20.0),
-    "guillotine": (1.0, -62.5),
-    "domino": (1.0, 10.0),
+# By contract, for guillotine by unit: the estimate of a usual hand, and how much of a hand's distance from it comes
+# true (both measured over many deals). The hand is best used for the contract that it saves most in.
+_USUAL: Final = {
+    "royalty": (45.0, 0.9),
+    "queens": (4.9, 0.35),
+    "spades": (4.5, 0.2),
+    "parliament": (-14.7, 1.0),
+    "guillotine/card": (77.6, 1.2),
+    "guillotine/spade": (42.8, 0.8),
+    "guillotine/trick": (41.2, 1.2),
+    "domino": (10.1, 1.2),
 }
 
 
@@ -77,12 +80,17 @@ def choose(decision: Decision) -> str:
 def _contract(view: GuillotineView, legal: Sequence[str]) -> str:
     """Picks the contract that this hand does best in, by comparison with a usual hand."""
 
-    def cost(action: str) -> float:
-        name = action.partition(":")[2]
-        factor, shift = _SCALE[name]
-        return factor * estimate(view, name) + shift
+    def excess(action: str) -> float:
+        contract = action.partition(":")[2]
+        usual, weight = _USUAL[_full_name(view, contract)]
+        return weight * (estimate(view, contract) - usual)
 
-    return min(legal, key=cost)
+    return min(legal, key=excess)
+
+
+def _full_name(view: GuillotineView, contract: str) -> str:
+    """Returns the key of a contract in the tables of this module."""
+    return f"guillotine/{view.options['guillotine_unit']}" if contract == "guillotine" else contract
 
 
 def estimate(view: GuillotineView, contract: str) -> float:
@@ -121,8 +129,7 @@ class _Table:
     )
 
     def __init__(self, view: GuillotineView, contract: str) -> None:
-        name = f"guillotine/{view.options['guillotine_unit']}" if contract == "guillotine" else contract
-        self._points, self._per_trick = _CHARGES[name]
+        self._points, self._per_trick = _CHARGES[_full_name(view, contract)]
         order = str(view.options["rank_order"])
         place = self._place = _PLACE[order]
 

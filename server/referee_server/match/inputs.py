@@ -8,6 +8,10 @@ from typing import TypeAlias
 from referee.v1 import match_pb2
 
 
+class NotNowError(ValueError):
+    """The input cannot happen to this match now; the match is as it was."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fill:
     """An agent takes an open seat."""

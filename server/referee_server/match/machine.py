@@ -49,10 +49,6 @@ _FIELDS: Final = {
 }
 
 
-class NotNowError(ValueError):
-    """The input cannot happen to this match now."""
-
-
 class Machine:
     """A match with its secret: what decides.
 
@@ -86,7 +82,7 @@ class Machine:
         """Takes an input at match time `now_us` and returns the events of it, already taken into `match`.
 
         Raises:
-            NotNowError: the input cannot happen now; the match is as it was.
+            inputs.NotNowError: the input cannot happen now; the match is as it was.
         """
         now_us = max(now_us, self.match.time_us)
         return self._events(self._decide(given, now_us), now_us)
@@ -138,7 +134,7 @@ class Machine:
                 return self._choose(seat, number, action)
             case inputs.Ask(seat=seat, wait_us=wait_us):
                 if self.match.agent_due() != seat:
-                    raise NotNowError("no question to that seat is due")
+                    raise inputs.NotNowError("no question to that seat is due")
                 state = self.match.seats[seat]
                 return event_pb2.DecisionOffered(
                     seat=seat, decision_id=len(state.outcomes), bank_us=state.bank_us, wait_us=wait_us
@@ -147,7 +143,7 @@ class Machine:
                 return self._tick(now_us)
             case inputs.Stop(reason=reason, note=note):
                 if self.match.over:
-                    raise NotNowError("the match has ended")
+                    raise inputs.NotNowError("the match has ended")
                 return self._ended(reason, note)
             case _:
                 return self._decide_seat(given)
@@ -156,33 +152,33 @@ class Machine:
         match = self.match
         if isinstance(given, inputs.Resume):
             if match.over:
-                raise NotNowError("the match has ended")
+                raise inputs.NotNowError("the match has ended")
             return event_pb2.MatchResumed(resume_time=Timestamp(seconds=given.seconds, nanos=given.nanos))
         assert not isinstance(given, inputs.Answer | inputs.Choose | inputs.Ask | inputs.Tick | inputs.Stop)
         if not 0 <= given.seat < len(match.seats):
-            raise NotNowError("there is no such seat")
+            raise inputs.NotNowError("there is no such seat")
         seat = match.seats[given.seat]
         if match.over:
-            raise NotNowError("the match has ended")
+            raise inputs.NotNowError("the match has ended")
         match given:
             case inputs.Fill(agent_id=agent_id, name=name):
                 if seat.kind != OPEN:
-                    raise NotNowError("the seat is not open")
+                    raise inputs.NotNowError("the seat is not open")
                 filled = match_pb2.Seat(seat=seat.seat, kind=AGENT, agent_id=agent_id, name=name)
                 return event_pb2.SeatFilled(seat=filled)
             case inputs.OfferSeat():
                 if match.filled_us is None or seat.ready or seat.kind != AGENT or seat.offered_us is not None:
-                    raise NotNowError("the match is not to be offered to that seat")
+                    raise inputs.NotNowError("the match is not to be offered to that seat")
                 return event_pb2.SeatOffered(seat=seat.seat)
             case inputs.Ready(nonce=nonce):
                 if seat.offered_us is None or seat.ready:
-                    raise NotNowError("the seat has not been asked whether it is ready, or has said so")
+                    raise inputs.NotNowError("the seat has not been asked whether it is ready, or has said so")
                 if len(nonce) not in (0, dealing.SECRET_BYTES) or (nonce and not match.created.nonces_taken):
-                    raise NotNowError("that nonce is not taken")
+                    raise inputs.NotNowError("that nonce is not taken")
                 return event_pb2.SeatReady(seat=seat.seat, nonce=nonce)
             case inputs.Decline():
                 if match.state != WAITING or seat.offered_us is None or seat.ready:
-                    raise NotNowError("the match is not on offer to that seat")
+                    raise inputs.NotNowError("the match is not on offer to that seat")
                 return self._fault(seat.seat, match_pb2.FAULT_KIND_START_TIMEOUT)
             case inputs.Lose(left=left):
                 return event_pb2.SeatDisconnected(seat=seat.seat, left=left)
@@ -190,7 +186,7 @@ class Machine:
                 return event_pb2.SeatReconnected(seat=seat.seat)
             case inputs.Stray(decision_id=number, raw=raw, status=status):
                 if seat.ignored_kept >= STRAYS_KEPT:
-                    raise NotNowError("enough stray answers of that seat are on record")
+                    raise inputs.NotNowError("enough stray answers of that seat are on record")
                 return event_pb2.AnswerIgnored(
                     seat=seat.seat,
                     decision_id=number,
@@ -201,15 +197,15 @@ class Machine:
     def _answer(self, given: inputs.Answer, now_us: int) -> Message:
         match = self.match
         if match.actor != given.seat or match.offered_us is None:
-            raise NotNowError("that seat is not asked anything")
+            raise inputs.NotNowError("that seat is not asked anything")
         seat = match.seats[given.seat]
         if given.decision_id != len(seat.outcomes):
-            raise NotNowError("that decision is not open")
+            raise inputs.NotNowError("that decision is not open")
         if not match.offered_us <= given.received_us <= now_us:
-            raise NotNowError("the answer was received outside the time of its question")
+            raise inputs.NotNowError("the answer was received outside the time of its question")
         deadline = match.deadline_us
         if deadline is not None and given.received_us >= deadline:
-            raise NotNowError("the answer came too late")
+            raise inputs.NotNowError("the answer came too late")
         think_us = given.received_us - match.offered_us
         clock = match.created.spec.clock
         bank_us = seat.bank_us
@@ -239,10 +235,10 @@ class Machine:
         due = match.bot_due()
         state = match.seats[seat] if due is not None and due[0] == seat else None
         if state is None or number != len(state.outcomes):
-            raise NotNowError("no house bot has to choose that")
+            raise inputs.NotNowError("no house bot has to choose that")
         action = match.game.number(text)
         if action is None or action not in match.playing.legal():
-            raise NotNowError("the house bot's choice is not legal")
+            raise inputs.NotNowError("the house bot's choice is not legal")
         source = event_pb2.ACTION_SOURCE_SUBSTITUTE_BOT if match.owed else event_pb2.ACTION_SOURCE_BOT
         return event_pb2.ActionApplied(seat=seat, decision_id=number, action=text, source=source, bank_us=state.bank_us)
 
@@ -250,7 +246,7 @@ class Machine:
         match = self.match
         due = self.wake_at()
         if due is None or now_us < due:
-            raise NotNowError("no time limit has been reached")
+            raise inputs.NotNowError("no time limit has been reached")
         clock = match.created.spec.clock
         if match.deadline_us is not None and now_us >= match.deadline_us:
             assert match.actor is not None

@@ -13,7 +13,8 @@ from referee_games.contract import OptionError
 from referee_games.registry import UnknownGameError
 from referee_server.match import inputs
 from referee_server.match.chance import SealedChance
-from referee_server.match.machine import Machine, NotNowError
+from referee_server.match.inputs import NotNowError
+from referee_server.match.machine import Machine
 from referee_server.match.state import DECIDE_VERSION, Match, begin
 
 _STOPPED = (match_pb2.END_REASON_CANCELLED, match_pb2.END_REASON_REFEREE_FAULT)

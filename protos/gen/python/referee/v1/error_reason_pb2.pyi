@@ -89,7 +89,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_MESSAGE_TOO_LARGE: _ErrorReason.ValueType  # 32
     """RESOURCE_EXHAUSTED: more items or bytes in a message than allowed. Metadata: limit."""
     ERROR_REASON_SLOW_CONSUMER: _ErrorReason.ValueType  # 33
-    """RESOURCE_EXHAUSTED: the reader was too slow. Metadata: resume_from."""
+    """RESOURCE_EXHAUSTED: the reader was too slow. Metadata, when watching: resume_from."""
     ERROR_REASON_TOO_MANY_MATCHES: _ErrorReason.ValueType  # 34
     """RESOURCE_EXHAUSTED: the agent has as many matches as it takes. Metadata: limit."""
     ERROR_REASON_DRAINING: _ErrorReason.ValueType  # 35
@@ -177,7 +177,7 @@ ERROR_REASON_RATE: ErrorReason.ValueType  # 31
 ERROR_REASON_MESSAGE_TOO_LARGE: ErrorReason.ValueType  # 32
 """RESOURCE_EXHAUSTED: more items or bytes in a message than allowed. Metadata: limit."""
 ERROR_REASON_SLOW_CONSUMER: ErrorReason.ValueType  # 33
-"""RESOURCE_EXHAUSTED: the reader was too slow. Metadata: resume_from."""
+"""RESOURCE_EXHAUSTED: the reader was too slow. Metadata, when watching: resume_from."""
 ERROR_REASON_TOO_MANY_MATCHES: ErrorReason.ValueType  # 34
 """RESOURCE_EXHAUSTED: the agent has as many matches as it takes. Metadata: limit."""
 ERROR_REASON_DRAINING: ErrorReason.ValueType  # 35
