@@ -79,6 +79,12 @@ class LocalAgents:
         finally:
             transport.close()
 
+    def kill(self) -> None:
+        """Ends the launcher at once, and with it every process, where `close` was not reached."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
     async def close(self) -> None:
         """Ends every process and the launcher."""
         assert self._process.stdin is not None

@@ -8,13 +8,14 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from referee.v1 import agent_service_pb2, game_service_pb2, log_service_pb2, match_service_pb2
+from referee.v1 import agent_service_pb2, game_service_pb2, log_service_pb2, match_service_pb2, registry_service_pb2
 from referee_server.rpc.agent_service import AgentService
 from referee_server.rpc.game_service import GameService
 from referee_server.rpc.gate import Gate
 from referee_server.rpc.log_service import LogService
 from referee_server.rpc.match_service import MatchService
 from referee_server.rpc.register import add_service
+from referee_server.rpc.registry_service import RegistryService
 from referee_server.tables.hall import Hall
 from referee_server.tables.session import MAX_REQUEST_BYTES
 
@@ -48,6 +49,7 @@ _SERVICES: Final = (
     match_service_pb2.DESCRIPTOR.services_by_name["MatchService"],
     log_service_pb2.DESCRIPTOR.services_by_name["LogService"],
     game_service_pb2.DESCRIPTOR.services_by_name["GameService"],
+    registry_service_pb2.DESCRIPTOR.services_by_name["RegistryService"],
 )
 
 
@@ -57,7 +59,7 @@ class AddressError(Exception):
 
 def add_services(server: grpc.aio.Server, hall: Hall, gate: Gate) -> health.aio.HealthServicer:
     """Puts every service on a server, with health and reflection, and returns the health servicer."""
-    servicers = (AgentService(hall, gate), MatchService(hall, gate), LogService(hall, gate), GameService(hall, gate))
+    servicers = [kind(hall, gate) for kind in (AgentService, MatchService, LogService, GameService, RegistryService)]
     for descriptor, servicer in zip(_SERVICES, servicers, strict=True):
         add_service(server, descriptor, servicer, gate)
     healthy = health.aio.HealthServicer()

@@ -94,6 +94,7 @@ class Hall:
         self._random_bytes = random_bytes
         self._tables: dict[str, Table] = {}
         self._sessions: dict[str, Session] = {}
+        self._somebody_came = asyncio.Event()
         self._archiving: set[asyncio.Task[None]] = set()
         self._practice_games = itertools.cycle(registry.names())
 
@@ -307,6 +308,7 @@ class Hall:
             )
             self._drop(old)
         self._sessions[session.agent_id] = session
+        self._somebody_came.set()
         await self.committer.settled()
         if self._sessions.get(session.agent_id) is not session or session.closed is not None:
             return
@@ -315,6 +317,12 @@ class Hall:
             if table.seats_of(session.agent_id):
                 table.attach(session, after)
         self._seat_everybody()
+
+    async def wait_for_sessions(self, count: int) -> None:
+        """Waits until that many agents are connected."""
+        while len(self._sessions) < count:
+            self._somebody_came.clear()
+            await self._somebody_came.wait()
 
     def detach(self, session: Session) -> None:
         """Takes note that a stream has ended; without effect if it is not its agent's stream any more."""
