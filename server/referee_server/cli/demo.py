@@ -118,6 +118,30 @@ async def _start_agents(agents: LocalAgents, service: Service, data: DataFolder)
         everybody.cancel()
 
 
+def _tables(size: int, count: int) -> list[tuple[str, ...]]:
+    """Returns who sits where in each match: everybody as often as anybody else, and in every seat."""
+    groups = list(itertools.permutations(BOTS, size))
+    played: dict[str, int] = defaultdict(int)
+    sat: dict[tuple[int, str], int] = defaultdict(int)
+    tables = []
+    for _ in range(count):
+        # Of equals the one that was chosen longest ago.
+        group = min(
+            groups,
+            key=lambda group: (
+                sum(played[name] for name in group),
+                sum(sat[place] for place in enumerate(group)),
+            ),
+        )
+        groups.remove(group)
+        groups.append(group)
+        for place in enumerate(group):
+            played[place[1]] += 1
+            sat[place] += 1
+        tables.append(group)
+    return tables
+
+
 async def _play(service: Service, data: DataFolder, game: str, count: int, *, as_json: bool) -> list[match_pb2.Match]:
     import grpc
 
@@ -127,7 +151,7 @@ async def _play(service: Service, data: DataFolder, game: str, count: int, *, as
 
     rules = registry.find(game)
     size = rules.seats(rules.configure({}))
-    tables = itertools.cycle(itertools.permutations(BOTS, size))
+    tables = _tables(size, count)
     metadata = (("authorization", f"Bearer {data.host_token()}"),)
     gate = asyncio.Semaphore(AT_ONCE)
     async with grpc.aio.insecure_channel(service.address) as channel:
@@ -151,7 +175,7 @@ async def _play(service: Service, data: DataFolder, game: str, count: int, *, as
                 return ended
 
         with _progress(rules.title, count, quiet=as_json) as advance:
-            return await asyncio.gather(*(one(next(tables)) for _ in range(count)))
+            return await asyncio.gather(*(one(seats) for seats in tables))
 
 
 @contextmanager

@@ -23,9 +23,7 @@ _data = click.option(
     default=default_path,
     help="The data folder. Default: REFEREE_DATA, else ./referee-data.",
 )
-_connect = click.option(
-    "--connect", metavar="HOST:PORT", help="The service. Default: the one of the data folder."
-)
+_connect = click.option("--connect", metavar="HOST:PORT", help="The service. Default: the one of the data folder.")
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of a table.")
 
 
@@ -65,9 +63,7 @@ def demo(game: str | None, matches: int, data: str, as_json: bool) -> None:
     show_default=True,
     help="What a commit survives: the end of the process, or a power cut as well.",
 )
-@click.option(
-    "--insecure", is_flag=True, help="Listen beyond this machine, though nothing is encrypted."
-)
+@click.option("--insecure", is_flag=True, help="Listen beyond this machine, though nothing is encrypted.")
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
@@ -109,9 +105,7 @@ def serve(
 @click.option("--option", "options", multiple=True, metavar="K=V", help="An option of the game.")
 @click.option("--matches", type=click.IntRange(1, 100_000), default=1, show_default=True, help="How many.")
 @click.option("--first-dealer", type=int, metavar="SEAT", help="Who deals first. Default: drawn by lot.")
-@click.option(
-    "--seed", metavar="HEX", help="The secret, 64 hex digits, for repeats; marks logs UNSEALED."
-)
+@click.option("--seed", metavar="HEX", help="The secret, 64 hex digits, for repeats; marks logs UNSEALED.")
 @click.option("--allowance", type=float, metavar="S", help="Time a decision, in seconds. Default: 5.")
 @click.option("--bank", type=float, metavar="S", help="Time a match on top, in seconds. Default: 60.")
 @click.option("--increment", type=float, metavar="S", help="Added to the bank after each answer. Default: 0.")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
+
+_WIDTH: Final = 10_000  # a table is as wide as what is in it; a narrow terminal folds its lines
 
 
 class ExitCode(IntEnum):
@@ -79,11 +80,11 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *,
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in columns.values():
-        table.add_column(title.removeprefix(">"), justify="right" if title.startswith(">") else "left")
+        # Ids and names are to be copied: never cut, whatever the width.
+        table.add_column(title.removeprefix(">"), justify="right" if title.startswith(">") else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(escaped(_cell(row[key])) for key in columns))
-    console = Console(soft_wrap=not sys.stdout.isatty())
-    console.print(table)
+    Console(width=_WIDTH).print(table)
 
 
 def escaped(text: str) -> str:
