@@ -146,11 +146,9 @@ def main() -> None:
     figures = duel(game, options, pair, given.sides, given.seed.to_bytes(32, "big", signed=True), given.sets)
 
     low, high = interval(figures)
-    wins = "lower" if game.lowest_wins else "higher"
+    better = f"{'lower' if game.lowest_wins else 'higher'} is better"
     print(f"{given.game} {' '.join(given.options)}: {given.a} (A) against {given.b} (B), {given.sets} sets")
-    print(
-        f"A - B, points a match: {statistics.fmean(figures):+.1f}, 95 % from {low:+.1f} to {high:+.1f}; {wins} is better"
-    )
+    print(f"A - B a match: {statistics.fmean(figures):+.1f} points, 95 % from {low:+.1f} to {high:+.1f}; {better}")
     for letter, player in zip("AB", pair, strict=True):
         count = player.places.total()
         shares = "  ".join(f"{place}: {100 * player.places[place] / count:.1f} %" for place in sorted(player.places))

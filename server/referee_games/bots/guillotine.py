@@ -18,14 +18,10 @@ from referee_games.views import GuillotineView
 Points = tuple[Mapping[str, int], int]
 """What a taker is charged: by card, and a trick (G6)."""
 
-_SUITS: Final = "CDHS"
-_ORDERS: Final = {"standard": "789TJQKA", "french": "789JQKTA"}
 # By rank order, the suit and the strength of each card.
 _PLACE: Final = {
-    name: {rank + suit: (index, strength) for index, suit in enumerate(_SUITS) for strength, rank in enumerate(ranks)}
-    for name, ranks in _ORDERS.items()
+    order: {card: divmod(number, 8) for card, number in numbers.items()} for order, numbers in domino.NUMBER.items()
 }
-_CARDS: Final = {name: tuple(place) for name, place in _PLACE.items()}
 _WHOLE_SUIT: Final = 0xFF
 _ENDS: Final = 5  # guillotine: for the first trick and for the last
 
@@ -110,21 +106,21 @@ class _Table:
     """What can be told from a view about the cards that others hold."""
 
     __slots__ = (
+        "_best",
         "_dump",
-        "_hand",
-        "_mean",
         "_ends",
+        "_hand",
         "_later",
         "_lead",
         "_left",
+        "_mean",
+        "_on_table",
         "_others",
+        "_per_trick",
         "_place",
         "_points",
-        "_best",
-        "_unseen",
-        "_on_table",
-        "_per_trick",
         "_share",
+        "_unseen",
         "_void",
     )
 
@@ -164,8 +160,7 @@ class _Table:
         points = self._points
         sums = [0, 0, 0, 0]
         worst = -99
-        for card in _CARDS[order]:
-            suit, strength = place[card]
+        for card, (suit, strength) in place.items():
             if unseen[suit] >> strength & 1:
                 sums[suit] += points[card]
                 worst = max(worst, points[card])
