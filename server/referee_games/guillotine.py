@@ -84,28 +84,10 @@ class GuillotineState(State):
     """One match of Guillotine."""
 
     __slots__ = (
-        "_bonus",
-        "_contract",
-        "_deals",
-        "_free_pass",
-        "_hands",
-        "_layable",
-        "_led",
-        "_neighbours",
-        "_options",
-        "_out",
-        "_passes",
-        "_phase",
-        "_power",
-        "_totals",
-        "_trick",
-        "_tricks",
-        "_turns",
-        "_undealt",
-        "actor",
-        "deal_number",
+        "_bonus", "_contract", "_deals", "_free_pass", "_hands", "_layable", "_led", "_neighbours", "_options", "_out",
+        "_passes", "_phase", "_power", "_totals", "_trick", "_tricks", "_turns", "_undealt", "actor", "deal_number",
         "dealer",
-    )
+    )  # fmt: skip
 
     def __init__(self, options: Options, first_dealer: int) -> None:
         self.actor = CHANCE

@@ -157,6 +157,11 @@ def test_when_all_others_have_passed_and_one_cannot_lay_the_duty_moves_on() -> N
     assert table.play("pass").legal == "AC KD KH"
 
 
+def test_a_card_laid_makes_passing_free_for_all_again() -> None:
+    table = Table("guillotine", domino_pass="free").deal(*KING_START).play("contract:domino KC pass pass KS pass")
+    assert (table.state.actor, table.legal) == (1, "AC KD KH pass")
+
+
 def test_no_pass_is_forced_where_passing_is_free() -> None:
     table = Table("guillotine", domino_pass="free").deal(SPADES, "8C 9C TC JC QC KC AC 8D").play("contract:domino 7S")
     assert (table.legal, table.state.forced()) == ("pass", False)
