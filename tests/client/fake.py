@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 import grpc.aio
 from google.protobuf import any_pb2
-from google.rpc import code_pb2, error_details_pb2, status_pb2
+from google.rpc import code_pb2, error_details_pb2, status_pb2  # type: ignore[import-untyped]
 from grpc_status import rpc_status
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import agent_service_pb2_grpc as pb_grpc
@@ -93,7 +93,9 @@ class FakeReferee(pb_grpc.AgentServiceServicer):
         self._port = port
         self.address = ""
 
-    async def Play(self, request_iterator: Any, context: Any) -> None:  # noqa: N802
+    async def Play(  # type: ignore[override] # noqa: N802 - the stubs know generators only
+        self, request_iterator: Any, context: Any
+    ) -> None:
         stream = FakeStream(context)
         if not self._scripts:
             await stream.abort(grpc.StatusCode.PERMISSION_DENIED, text="no script is left")

@@ -214,8 +214,9 @@ class Session:
                 if now - yielded > _YIELD_AFTER:
                     await asyncio.sleep(0)
                     yielded = clock()
-            # The next message may have come already; then its answers go with these.
-            await asyncio.sleep(0)
+            if len(self._tables) > 1:
+                # The next message may have come already; then its answers go with these.
+                await asyncio.sleep(0)
 
     def _settle(self) -> asyncio.TimerHandle | None:
         """Sends what there is, unless there are still questions to answer; then returns a timer for when it must."""
