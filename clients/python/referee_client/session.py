@@ -213,8 +213,9 @@ class Session:
                 if now - yielded > _YIELD_AFTER:
                     await asyncio.sleep(0)
                     yielded = clock()
-            # The next message may have come already; then its answers go with these.
-            await asyncio.sleep(0)
+            if len(self._tables) > 1:
+                # The next message may have come already; then its answers go with these.
+                await asyncio.sleep(0)
 
     def _settle(self) -> asyncio.TimerHandle | None:
         """Sends what there is, unless there are still questions to answer; then returns a timer for when it must."""
@@ -262,6 +263,7 @@ class Session:
         table = _Table(message.match_id, message.game, message.seat, nonce, timed=timed)
         self._tables[message.match_id] = table
         self._taken += 1
+        log.info("match %s: seat %d of a match of %s", message.match_id, message.seat, message.game)
 
         def start() -> None:
             table.started = True
@@ -384,6 +386,7 @@ class Session:
         if table.asking is not None:
             table.asking.cancel()
         result = plain.result_from(message, table.game)
+        log.info("match %s is over: %s, totals %s", result.match_id, result.reason, result.totals)
         self._run(table, self._on_over, (result,), lambda: self._count(result))
 
     def _count(self, result: Result) -> None:
