@@ -73,9 +73,8 @@ class Option:
             if isinstance(value, str) and len(value) <= 12 and value.isascii() and value.removeprefix("-").isdigit():
                 number = int(value)
             if not isinstance(number, int) or isinstance(number, bool) or not self.low <= number <= self.high:
-                raise OptionError(
-                    self.name, f"option {self.name} is a whole number from {self.low} to {self.high}, not {shown(value)}"
-                )
+                message = f"option {self.name} is a whole number from {self.low} to {self.high}, not {shown(value)}"
+                raise OptionError(self.name, message)
             return number
         if not isinstance(value, str) or value not in self.choices:
             raise OptionError(self.name, f"option {self.name} is one of {', '.join(self.choices)}, not {shown(value)}")
@@ -177,9 +176,10 @@ class State(ABC):
     actor: int
     """The seat that acts, or `CHANCE`, or `OVER`."""
     deal_number: int
-    """Number of the deal in play, from 0; while `actor` is `CHANCE`, of the deal about to be dealt."""
+    """Number of the deal in play, from 0; while `actor` is `CHANCE`, of the deal about to be dealt; once `OVER`, of the
+    last."""
     dealer: int
-    """The seat that deals it."""
+    """The seat that deals it, or dealt it."""
 
     @abstractmethod
     def deal(self, pack: Sequence[int]) -> tuple[Fact, ...]:
@@ -199,7 +199,7 @@ class State(ABC):
 
     @abstractmethod
     def void_deal(self) -> tuple[Fact, ...]:
-        """Cuts the deal in play short: it scores nothing and counts as dealt."""
+        """Cuts the deal in play short: it scores nothing and counts as dealt. To be called while a seat acts."""
 
     @abstractmethod
     def view(self, viewer: int) -> Any:
@@ -266,9 +266,7 @@ class Game(ABC):
         known = {option.name: option for option in self.options}
         for name in given:
             if name not in known:
-                raise OptionError(
-                    name, f"{self.name} has no option {shown(name)}; it has {', '.join(known) or 'none'}"
-                )
+                raise OptionError(name, f"{self.name} has no option {shown(name)}; it has {', '.join(known) or 'none'}")
         full = {name: option.parse(given.get(name, option.default)) for name, option in known.items()}
         self.check(full)
         return full

@@ -65,9 +65,9 @@ class GuillotineView:
     Attributes:
         seat: the viewer's seat, or -1.
         options: every option of the match.
-        phase: `contract`, `tricks`, `domino` or `over`.
-        deal: number of the deal in play, from 0.
-        dealer: the seat that deals it.
+        phase: `deal` (before its cards are dealt), `contract`, `tricks`, `domino` or `over`.
+        deal: number of the deal in play, from 0; once the match is over, of the last.
+        dealer: the seat that deals it, or dealt it.
         contract: the contract in force; empty until announced.
         hand: the viewer's cards.
         hand_counts: how many cards each seat holds.
@@ -117,17 +117,17 @@ class RegicideView:
     Attributes:
         seat: the viewer's seat, or -1.
         options: every option of the match.
-        phase: `open` (the top card of the stock), `name` (a trump suit, after a joker was opened), `discard`,
-            `change` (trumps or rank order, before a lead), `play` or `over`.
-        deal: number of the deal in play, from 0.
-        dealer: the seat that deals it.
+        phase: `deal` (before its cards are dealt), `open` (the top card of the stock), `name` (a trump suit, after a
+            joker was opened), `discard`, `change` (trumps or rank order, before a lead), `play` or `over`.
+        deal: number of the deal in play, from 0; once the match is over, of the last.
+        dealer: the seat that deals it, or dealt it.
         opener: the seat that opened the top card; -1 until then.
         opened: the card that was opened; empty until then.
         trump: the trump suit in force, one of C D H S; empty until there is one.
         reversed: whether the rank order is reversed.
         hand: the viewer's cards.
         hand_counts: how many cards each seat holds.
-        stock_count: how many cards lie face down.
+        stock_count: how many cards of the stock lie face down.
         discard: the card the viewer himself discarded; empty for everybody else.
         trick: the trick being played (its cards may be none yet); None before the first lead is due.
         tricks: the complete tricks of this deal.

@@ -1,0 +1,1 @@
+"""Version 1 of the referee protocol, generated from protos/referee/v1."""

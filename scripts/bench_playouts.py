@@ -1,0 +1,118 @@
+"""Random playouts from a Python loop: decisions a second of both games and, where it is installed, OpenSpiel's hearts.
+
+    PYTHONPATH=server python scripts/bench_playouts.py [ROUNDS] [SECONDS]
+
+Rounds alternate between the games, so that a busy machine slows all of them alike; what counts is the median, over
+the rounds, of the ratio to hearts in the same round. All are driven the same way: ask for the legal actions, draw one,
+apply it. Our figure counts the decisions of seats only; the time it takes to shuffle and deal is in it, the cards
+dealt are not counted. Hearts is counted twice: `decisions` likewise leaves out the chance nodes (one a card dealt)
+though not their time, `applies` counts every `apply_action`, chance included, and is the strict figure to beat.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from referee_games.contract import CHANCE, OVER, Game
+from referee_games.guillotine import Guillotine
+from referee_games.regicide import Regicide
+
+try:
+    import pyspiel
+except ImportError:
+    pyspiel = None
+
+Playout = Callable[[], tuple[int, int]]
+"""Plays one match to its end; returns how many decisions it took, and how many applies with chance among them."""
+
+
+def ours(game: Game, **options: object) -> Playout:
+    """Returns the playout of one of our games."""
+    config = game.configure(options)
+    pack = game.pack
+    draw = random.random
+
+    def playout() -> tuple[int, int]:
+        state = game.start(config, 0)
+        decisions = 0
+        while (actor := state.actor) != OVER:
+            if actor == CHANCE:
+                # Sorting by random keys is the quickest fair shuffle in Python.
+                keys = [draw() for _ in pack]
+                state.deal(sorted(pack, key=keys.__getitem__))
+            else:
+                legal = state.legal()
+                state.apply(legal[int(draw() * len(legal))])
+                decisions += 1
+        return decisions, decisions
+
+    return playout
+
+
+def hearts() -> Playout:
+    """Returns the playout of OpenSpiel's hearts."""
+    game: Any = pyspiel.load_game("hearts")
+    draw = random.random
+
+    def playout() -> tuple[int, int]:
+        state = game.new_initial_state()
+        decisions = chances = 0
+        while not state.is_terminal():
+            if state.is_chance_node():
+                outcomes = state.chance_outcomes()
+                state.apply_action(outcomes[int(draw() * len(outcomes))][0])  # hearts deals with equal chances
+                chances += 1
+            else:
+                legal = state.legal_actions()
+                state.apply_action(legal[int(draw() * len(legal))])
+                decisions += 1
+        return decisions, decisions + chances
+
+    return playout
+
+
+def rates(playout: Playout, seconds: float) -> tuple[float, float]:
+    """Runs playouts for so long; returns decisions and applies a second."""
+    decisions = applies = 0
+    start = perf_counter()
+    while (spent := perf_counter() - start) < seconds:
+        more = playout()
+        decisions += more[0]
+        applies += more[1]
+    return decisions / spent, applies / spent
+
+
+def main(rounds: int = 7, seconds: float = 0.5) -> None:
+    """Runs the rounds and prints medians."""
+    games = {
+        "guillotine": ours(Guillotine()),
+        "regicide": ours(Regicide()),
+        "regicide, 4 players": ours(Regicide(), players=4),
+    }
+    measured: dict[str, list[float]] = {name: [] for name in games}
+    reference: dict[str, list[float]] = {"decisions": [], "applies": []}
+    for _ in range(rounds):
+        if pyspiel:
+            for name, rate in zip(reference, rates(hearts(), seconds), strict=True):
+                reference[name].append(rate)
+        for name, playout in games.items():
+            measured[name].append(rates(playout, seconds)[0])
+    for name, figures in reference.items():
+        if figures:
+            print(f"hearts, {name:<20} {statistics.median(figures):>10,.0f} /s")
+    for name, figures in measured.items():
+        line = f"{name:<28} {statistics.median(figures):>10,.0f} /s"
+        for kind, others in reference.items():
+            if others:
+                ratio = statistics.median(mine / other for mine, other in zip(figures, others, strict=True))
+                line += f"   {ratio:.2f}x hearts' {kind}"
+        print(line)
+
+
+if __name__ == "__main__":
+    main(*(kind(text) for kind, text in zip((int, float), sys.argv[1:], strict=False)))

@@ -1,0 +1,121 @@
+"""What can happen to a match: the inputs of decide. Times are match time in microseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from referee.v1 import match_pb2
+
+
+class NotNowError(ValueError):
+    """The input cannot happen to this match now; the match is as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """An agent takes an open seat."""
+
+    seat: int
+    agent_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfferSeat:
+    """The match was handed to a seat's stream; the time to get ready starts."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A seat is ready. `nonce` is empty or 32 bytes."""
+
+    seat: int
+    nonce: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """A seat's agent does not take the match."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The question that is due is handed to its seat's stream; its clock starts. `wait_us`: how long it had to wait."""
+
+    seat: int
+    wait_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An agent's answer to the decision that is open. `received_us`: when it was read from the stream."""
+
+    seat: int
+    decision_id: int
+    raw: bytes
+    received_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """An answer that changes nothing, to be put on record. `status` says why."""
+
+    seat: int
+    decision_id: int
+    raw: bytes
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """A house bot's choice for the seat that acts."""
+
+    seat: int
+    decision_id: int
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lose:
+    """A seat's stream was lost; `left` when its agent said goodbye."""
+
+    seat: int
+    left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Regain:
+    """A seat's stream came back."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The match ends without a result: cancelled by the host, or failed by the referee."""
+
+    reason: match_pb2.EndReason.ValueType
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """The referee was started again. `seconds` and `nanos`: wall time, for people."""
+
+    seconds: int
+    nanos: int
+
+
+Input: TypeAlias = (
+    Fill | OfferSeat | Ready | Decline | Ask | Answer | Stray | Choose | Tick | Lose | Regain | Stop | Resume
+)

@@ -1,0 +1,421 @@
+"""A match as the fold of its events: `Match.evolve` is the only thing that changes it."""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from google.protobuf.message import Message
+
+from referee.v1 import event_pb2, match_pb2
+from referee_client import convert
+from referee_games import contract, registry
+from referee_games.contract import Decision, Fact
+from referee_server.match.spec import US
+
+WAITING = match_pb2.MATCH_STATE_WAITING
+RUNNING = match_pb2.MATCH_STATE_RUNNING
+FINISHED = match_pb2.MATCH_STATE_FINISHED
+CANCELLED = match_pb2.MATCH_STATE_CANCELLED
+
+AGENT = match_pb2.SEAT_KIND_AGENT
+BOT = match_pb2.SEAT_KIND_BOT
+OPEN = match_pb2.SEAT_KIND_OPEN
+
+DECIDE_VERSION: Final = 1
+"""Version of the rules by which `decide` decides; in every log's first event."""
+
+# An outcome of a decision in 32 bits: the action, whose choice it was, whether time had run out.
+_SOURCE_SHIFT: Final = 16
+_TIMED_OUT: Final = 1 << 24
+
+
+class SeatState:
+    """One seat of a running match."""
+
+    __slots__ = (
+        "agent_id",
+        "bank_us",
+        "bot",
+        "bot_seed",
+        "fault_count",
+        "forfeited",
+        "gone_us",
+        "ignored_count",
+        "ignored_kept",
+        "kind",
+        "last",
+        "left",
+        "name",
+        "nonce",
+        "offered_us",
+        "outcomes",
+        "ready",
+        "replace_due",
+        "replaced",
+        "seat",
+        "strike_count",
+        "substitute_count",
+    )
+
+    def __init__(self, seat: match_pb2.Seat, bank_us: int) -> None:
+        self.seat = seat.seat
+        self.kind = seat.kind
+        self.agent_id = seat.agent_id
+        self.name = seat.name
+        self.bot = seat.name if seat.kind == BOT else ""
+        self.bot_seed = seat.bot_seed
+        self.ready = seat.kind == BOT
+        self.nonce = b""
+        self.offered_us: int | None = None
+        self.bank_us = bank_us
+        self.strike_count = 0
+        self.fault_count = 0
+        self.substitute_count = 0
+        self.replaced = False
+        self.replace_due = False
+        self.forfeited = False
+        self.gone_us: int | None = None
+        self.left = False
+        self.ignored_kept = 0
+        self.ignored_count = 0
+        self.last: tuple[int, int, int] | None = None
+        self.outcomes = array("L")
+
+    @property
+    def offender(self) -> bool:
+        """Whether its agent was found at fault so far that it is officially last."""
+        return self.kind == AGENT and (self.replaced or self.forfeited)
+
+    @property
+    def played_by_agent(self) -> bool:
+        """Whether an agent is asked here."""
+        return self.kind == AGENT and not self.replaced
+
+    def outcome(self, number: int) -> tuple[int, int, bool]:
+        """Returns action, source and whether time had run out, of a decision that is closed."""
+        packed = self.outcomes[number]
+        return packed & 0xFFFF, packed >> _SOURCE_SHIFT & 0xFF, bool(packed & _TIMED_OUT)
+
+    def to_message(self) -> match_pb2.Seat:
+        """Returns the seat as listings show it."""
+        return match_pb2.Seat(
+            seat=self.seat, kind=self.kind, agent_id=self.agent_id, name=self.name, bot_seed=self.bot_seed
+        )
+
+
+class Match:
+    """A match: everything that its events so far say.
+
+    `offered_us` is None until the question that is due has been put. `owed` is what a ruling still demands before
+    anything else happens: a substitute action, drawn or chosen by the bot it names.
+    """
+
+    __slots__ = (
+        "asked_again",
+        "auto_public",
+        "commitment",
+        "created",
+        "deal_count",
+        "deal_id",
+        "engine",
+        "facts",
+        "filled_us",
+        "first_dealer",
+        "first_dealer_drawn",
+        "forfeited",
+        "game",
+        "match_id",
+        "offered_us",
+        "options",
+        "owed",
+        "owed_timeout",
+        "result",
+        "revealed",
+        "rules",
+        "seats",
+        "sequence",
+        "sides",
+        "state",
+        "substituted_deals",
+        "time_us",
+        "unstarted",
+        "untimed",
+    )
+
+    def __init__(self, created: event_pb2.MatchCreated) -> None:
+        spec = created.spec
+        self.created = created
+        self.match_id = created.match_id
+        self.deal_id = created.deal_id
+        self.commitment = created.commitment
+        self.game = registry.find(spec.game)
+        self.options = self.game.configure(convert.options_from(spec.game, spec.options))
+        self.sides = self.game.sides(self.options)
+        self.auto_public = spec.auto_play != match_pb2.AUTO_PLAY_NEVER
+        self.untimed = spec.clock.untimed
+        self.rules = {rule.kind: rule for rule in spec.policy.rules}
+        self.seats = [SeatState(seat, spec.clock.bank_ms * US) for seat in created.seats]
+        self.state = WAITING
+        self.engine: contract.State | None = None
+        self.facts: deque[Fact] = deque()
+        self.first_dealer = -1
+        self.first_dealer_drawn = False
+        self.sequence = 0
+        self.time_us = 0
+        self.filled_us: int | None = None
+        self.offered_us: int | None = None
+        self.asked_again = 0
+        self.owed: str | None = None
+        self.owed_timeout = False
+        self.unstarted = False
+        self.forfeited = False
+        self.result: match_pb2.MatchResult | None = None
+        self.revealed = False
+        self.deal_count = 0
+        self.substituted_deals: set[int] = set()
+        self._note_filled()
+
+    # What is asked of it.
+
+    @property
+    def playing(self) -> contract.State:
+        """The engine of a match that has started."""
+        assert self.engine is not None
+        return self.engine
+
+    @property
+    def over(self) -> bool:
+        """Whether the match has ended."""
+        return self.state in (FINISHED, CANCELLED)
+
+    @property
+    def actor(self) -> int | None:
+        """The seat whose decision is due, or None while nothing is asked of a seat."""
+        if self.state != RUNNING or self.facts or self.engine is None or self.engine.actor < 0:
+            return None
+        return self.engine.actor
+
+    @property
+    def deadline_us(self) -> int | None:
+        """When the decision that is open runs out; None when none is open, or never."""
+        if self.offered_us is None or self.untimed:
+            return None
+        seat = self.actor
+        assert seat is not None
+        return self.offered_us + self.created.spec.clock.allowance_ms * US + self.seats[seat].bank_us
+
+    def question(self, seat: int) -> Decision:
+        """Returns the decision that is due, as the seat that acts is asked."""
+        engine = self.playing
+        texts = self.game.texts
+        state = self.seats[seat]
+        return Decision(
+            match_id=self.match_id,
+            game=self.game.name,
+            seat=seat,
+            number=len(state.outcomes),
+            view=engine.view(seat),
+            legal=tuple([texts[action] for action in engine.legal()]),
+            allowance_us=self.created.spec.clock.allowance_ms * US,
+            bank_us=state.bank_us,
+        )
+
+    def bot_due(self) -> tuple[int, str, int] | None:
+        """Returns seat, name and seed of the house bot that has to choose now, or None."""
+        seat = self.actor
+        if seat is None or self.owed == "":
+            return None
+        if self.owed:
+            return seat, self.owed, 0
+        state = self.seats[seat]
+        if state.played_by_agent:
+            return None
+        return seat, state.bot, state.bot_seed
+
+    def agent_due(self) -> int | None:
+        """Returns the seat whose agent has to be asked and has not been, or None."""
+        seat = self.actor
+        if seat is None or self.owed is not None or self.offered_us is not None:
+            return None
+        return seat if self.seats[seat].played_by_agent else None
+
+    # How events change it.
+
+    def evolve(self, event: event_pb2.MatchEvent) -> None:
+        """Takes the next event in."""
+        self.sequence = event.sequence
+        self.time_us = event.match_time_us
+        kind = event.WhichOneof("payload")
+        if kind is None:
+            raise ValueError(f"event {event.sequence} is of a kind that this version does not know")
+        _EVOLVE[kind](self, getattr(event, kind))
+
+    def _note_filled(self) -> None:
+        if self.filled_us is None and all(seat.kind != OPEN for seat in self.seats):
+            self.filled_us = self.time_us
+
+    def _filled(self, event: event_pb2.SeatFilled) -> None:
+        seat = self.seats[event.seat.seat]
+        seat.kind, seat.agent_id, seat.name = AGENT, event.seat.agent_id, event.seat.name
+        self._note_filled()
+
+    def _seat_offered(self, event: event_pb2.SeatOffered) -> None:
+        self.seats[event.seat].offered_us = self.time_us
+
+    def _ready(self, event: event_pb2.SeatReady) -> None:
+        seat = self.seats[event.seat]
+        seat.ready, seat.nonce = True, event.nonce
+
+    def _started(self, event: event_pb2.MatchStarted) -> None:
+        self.state = RUNNING
+        self.first_dealer, self.first_dealer_drawn = event.first_dealer, event.first_dealer_drawn
+        self.engine = self.game.start(self.options, event.first_dealer)
+
+    def _dealt(self, event: event_pb2.CardsDealt) -> None:
+        if event.pack:
+            # The first fact of a deal is this very event; what else follows from dealing is told after it.
+            self.facts.extend(self.playing.deal(list(event.pack))[1:])
+        else:
+            self.facts.popleft()
+
+    def _told(self, event: Message) -> None:
+        self.facts.popleft()
+
+    def _scored(self, event: event_pb2.DealScored) -> None:
+        self.facts.popleft()
+        self.deal_count += not event.voided
+
+    def _decision_offered(self, event: event_pb2.DecisionOffered) -> None:
+        self.offered_us = self.time_us
+
+    def _applied(self, event: event_pb2.ActionApplied) -> None:
+        engine = self.playing
+        seat = self.seats[event.seat]
+        action = self.game.number(event.action)
+        if action is None or engine.actor != event.seat:
+            raise ValueError(f"event {self.sequence} applies an action that cannot be")
+        source = event.source
+        timed_out = _TIMED_OUT if self.owed_timeout else 0
+        seat.outcomes.append(action | source << _SOURCE_SHIFT | timed_out)
+        if source == event_pb2.ACTION_SOURCE_AGENT:
+            seat.last = event.think_us, event.transit_us, event.lateness_us
+            seat.bank_us = event.bank_us
+        elif seat.kind == AGENT and source != event_pb2.ACTION_SOURCE_AUTO:
+            seat.substitute_count += 1
+            self.substituted_deals.add(engine.deal_number)
+        self.offered_us = None
+        self.asked_again = 0
+        self.owed = None
+        self.owed_timeout = False
+        self.facts.extend(engine.apply(action))
+
+    def _faulted(self, event: event_pb2.FaultRuled) -> None:
+        seat = self.seats[event.seat]
+        seat.fault_count += 1
+        seat.strike_count = event.strike_count
+        if event.HasField("decision_id"):
+            seat.last = event.think_us, 0, event.lateness_us
+        if event.asked_again:
+            self.asked_again += 1
+            return
+        limit = self.created.spec.policy.strikes
+        if event.action == match_pb2.FAULT_ACTION_REPLACE or 0 < limit <= event.strike_count:
+            seat.replace_due = not seat.replaced
+        if event.HasField("decision_id"):
+            seat.bank_us = event.bank_us
+            self.offered_us = None
+        match event.action:
+            case match_pb2.FAULT_ACTION_SUBSTITUTE:
+                self.owed = self.rules[event.kind].bot
+                self.owed_timeout = event.kind == match_pb2.FAULT_KIND_TIMEOUT
+            case match_pb2.FAULT_ACTION_VOID_DEAL:
+                seat.outcomes.append(0xFFFF)
+                self.facts.extend(self.playing.void_deal())
+            case match_pb2.FAULT_ACTION_FORFEIT:
+                seat.forfeited = self.forfeited = True
+            case match_pb2.FAULT_ACTION_CANCEL:
+                self.unstarted = True
+            case _:  # replace: the event for it follows by itself
+                pass
+
+    def _replaced(self, event: event_pb2.SeatReplaced) -> None:
+        seat = self.seats[event.seat]
+        seat.replaced = True
+        seat.replace_due = False
+        seat.ready = True
+        seat.bot = event.bot
+        if self.actor == event.seat:
+            self.offered_us = None
+
+    def _ignored(self, event: event_pb2.AnswerIgnored) -> None:
+        self.seats[event.seat].ignored_kept += 1
+
+    def _ended(self, event: event_pb2.MatchEnded) -> None:
+        counted = event.result.reason in (match_pb2.END_REASON_COMPLETED, match_pb2.END_REASON_FORFEITED)
+        self.state = FINISHED if counted else CANCELLED
+        self.result = event.result
+        self.facts.clear()
+        self.offered_us = None
+
+    def _revealed(self, event: event_pb2.SecretRevealed) -> None:
+        self.revealed = True
+
+    def _resumed(self, event: event_pb2.MatchResumed) -> None:
+        # Down time is free: whatever was open is put again, with all of its allowance, and nobody is connected.
+        self.offered_us = None
+        for seat in self.seats:
+            if not seat.ready:
+                seat.offered_us = None
+            if seat.kind == AGENT:
+                seat.gone_us = self.time_us
+        if self.filled_us is not None and self.state == WAITING:
+            self.filled_us = self.time_us
+
+    def _lost(self, event: event_pb2.SeatDisconnected) -> None:
+        seat = self.seats[event.seat]
+        seat.gone_us = self.time_us
+        seat.left = event.left
+
+    def _regained(self, event: event_pb2.SeatReconnected) -> None:
+        seat = self.seats[event.seat]
+        seat.gone_us = None
+        seat.left = False
+
+
+_EVOLVE: Final[dict[str, Callable[[Match, Any], None]]] = {
+    "seat_filled": Match._filled,
+    "seat_offered": Match._seat_offered,
+    "seat_ready": Match._ready,
+    "match_started": Match._started,
+    "cards_dealt": Match._dealt,
+    "decision_offered": Match._decision_offered,
+    "action_applied": Match._applied,
+    "card_shown": Match._told,
+    "trick_taken": Match._told,
+    "deal_scored": Match._scored,
+    "fault_ruled": Match._faulted,
+    "seat_replaced": Match._replaced,
+    "answer_ignored": Match._ignored,
+    "match_ended": Match._ended,
+    "secret_revealed": Match._revealed,
+    "match_resumed": Match._resumed,
+    "seat_disconnected": Match._lost,
+    "seat_reconnected": Match._regained,
+    "match_created": Match._told,  # only ever the first event, which `Match` itself takes
+}
+
+
+def begin(event: event_pb2.MatchEvent) -> Match:
+    """Returns the match that a first event begins.
+
+    Raises:
+        ValueError: the event is no MatchCreated, or of a version of decide that this one does not know.
+    """
+    if event.sequence != 1 or event.WhichOneof("payload") != "match_created":
+        raise ValueError("the first event is not the creation of a match")
+    match = Match(event.match_created)
+    match.sequence = 1
+    return match

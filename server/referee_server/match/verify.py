@@ -1,0 +1,270 @@
+"""Replay and verification of a log: evolve alone, and deciding again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from referee.v1 import event_pb2, match_pb2
+from referee_games import dealing
+from referee_games.contract import OptionError
+from referee_games.registry import UnknownGameError
+from referee_server.match import inputs
+from referee_server.match.chance import SealedChance
+from referee_server.match.inputs import NotNowError
+from referee_server.match.machine import Machine
+from referee_server.match.state import DECIDE_VERSION, Match, begin
+
+_STOPPED = (match_pb2.END_REASON_CANCELLED, match_pb2.END_REASON_REFEREE_FAULT)
+
+
+class LogError(Exception):
+    """A log does not hold.
+
+    Attributes:
+        sequence: number of the first bad event.
+        newer: whether the log is merely newer than this version of the referee.
+    """
+
+    def __init__(self, sequence: int, message: str, *, newer: bool = False) -> None:
+        super().__init__(f"event {sequence}: {message}")
+        self.sequence = sequence
+        self.newer = newer
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What verifying a log found, where all of it holds.
+
+    Attributes:
+        match: the match, played out.
+        sealed: whether the cards could not be checked because the secret is not out yet.
+        ended: whether the log has the match's end.
+    """
+
+    match: Match
+    sealed: bool
+    ended: bool
+
+
+class _LogChance(SealedChance):
+    """Chance of a sealed log: what the log says, as far as it can be."""
+
+    def __init__(self, events: Sequence[event_pb2.MatchEvent]) -> None:
+        self._events = events
+        self.place = 0
+
+    def _given(self, kind: str) -> event_pb2.MatchEvent:
+        for event in self._events[self.place :]:
+            if event.WhichOneof("payload") == kind:
+                return event
+        raise NotNowError("the log ends before what must follow")
+
+    def first_dealer(self, seats: int) -> int:
+        """Takes the first dealer of the log."""
+        dealer = self._given("match_started").match_started.first_dealer
+        if not 0 <= dealer < seats:
+            raise NotNowError("there is no such first dealer")
+        return dealer
+
+    def pack(self, deal: int, pack: Sequence[int]) -> Sequence[int]:
+        """Takes the next pack of the log."""
+        given = list(self._given("cards_dealt").cards_dealt.pack)
+        if sorted(given) != list(pack):
+            raise NotNowError("the pack dealt does not hold every card once")
+        return given
+
+    def substitute(self, seat: int, decision_id: int, count: int) -> int:
+        """Refuses: `_substitute_of_log` looks it up, because it takes the legal actions too."""
+        raise AssertionError("looked up elsewhere")
+
+
+class _SealedMachine(Machine):
+    """A machine that takes a sealed log's draws as given, within what could have been drawn."""
+
+    __slots__ = ()
+
+    def _substitute(self) -> event_pb2.ActionApplied:
+        chance = self.chance
+        assert isinstance(chance, _LogChance)
+        match = self.match
+        for event in chance._events[chance.place :]:
+            applied = event.action_applied
+            if applied.source == event_pb2.ACTION_SOURCE_SUBSTITUTE:
+                action = match.game.number(applied.action)
+                if action is None or action not in match.playing.legal():
+                    break
+                seat = match.seats[match.playing.actor]
+                return event_pb2.ActionApplied(
+                    seat=seat.seat,
+                    decision_id=len(seat.outcomes),
+                    action=applied.action,
+                    source=event_pb2.ACTION_SOURCE_SUBSTITUTE,
+                    bank_us=seat.bank_us,
+                )
+        raise NotNowError("the substitute action is not legal, or missing")
+
+
+def parse(records: Sequence[bytes]) -> list[event_pb2.MatchEvent]:
+    """Returns the events of a log's stored bytes.
+
+    Raises:
+        LogError: an event is no event.
+    """
+    events = []
+    for number, record in enumerate(records, 1):
+        try:
+            events.append(event_pb2.MatchEvent.FromString(record))
+        except DecodeError:
+            raise LogError(number, "its bytes are not an event") from None
+    return events
+
+
+def replay(events: Sequence[event_pb2.MatchEvent]) -> Match:
+    """Returns the match that a log of ours tells, by evolve alone.
+
+    Raises:
+        LogError: the log is not one that this version can follow.
+    """
+    match = _begin(events)
+    for event in events[1:]:
+        match.evolve(event)
+    return match
+
+
+def verify(events: Sequence[event_pb2.MatchEvent]) -> Report:
+    """Decides a log again and compares: cards, legality, clocks, rulings, scores, result.
+
+    While the secret is not in the log, draws are taken as given and everything else is checked.
+
+    Raises:
+        LogError: naming the first event that does not hold.
+    """
+    match = _begin(events)
+    created = match.created
+    secret = _secret(events)
+    if secret is not None and dealing.commitment(created.deal_id, secret) != created.commitment:
+        raise LogError(len(events), "the secret is not the one that was committed to")
+    if secret is None:
+        machine: Machine = _SealedMachine(match, None)
+        machine.chance = _LogChance(events)
+    else:
+        machine = Machine(match, secret)
+    _take_stray_counts(machine, events)
+    place = 1
+    while place < len(events):
+        event = events[place]
+        if isinstance(machine.chance, _LogChance):
+            machine.chance.place = place
+        try:
+            decided = machine.begin() if place == 1 else []
+            decided = decided or machine.step(input_of(event, match), event.match_time_us)
+        except (NotNowError, ValueError) as error:
+            raise LogError(place + 1, str(error)) from None
+        for mine, stored in zip(decided, events[place:], strict=False):
+            if mine != stored:
+                raise LogError(place + 1, _difference(mine, stored))
+            place += 1
+        if place < match.sequence:
+            raise LogError(place, "the log ends before what must follow")
+    for kept, counted in zip(match.seats, machine.stray_counts, strict=True):
+        if match.over and counted < kept.ignored_kept:
+            raise LogError(len(events), "more stray answers are on record than were counted")
+    return Report(match=match, sealed=secret is None, ended=match.over)
+
+
+def input_of(event: event_pb2.MatchEvent, match: Match) -> inputs.Input:
+    """Returns the input that an event was caused by and holds.
+
+    Raises:
+        NotNowError: no input causes such an event: it should have followed from the one before.
+    """
+    kind = event.WhichOneof("payload")
+    payload = getattr(event, kind) if kind else None
+    match payload:
+        case event_pb2.ActionApplied(source=event_pb2.ACTION_SOURCE_AGENT):
+            received_us = (match.offered_us or 0) + payload.think_us
+            return inputs.Answer(payload.seat, payload.decision_id, payload.action.encode(), received_us)
+        case event_pb2.ActionApplied(source=event_pb2.ACTION_SOURCE_BOT | event_pb2.ACTION_SOURCE_SUBSTITUTE_BOT):
+            return inputs.Choose(payload.seat, payload.decision_id, payload.action)
+        case event_pb2.DecisionOffered():
+            return inputs.Ask(payload.seat, payload.wait_us)
+        case event_pb2.SeatFilled():
+            return inputs.Fill(payload.seat.seat, payload.seat.agent_id, payload.seat.name)
+        case event_pb2.SeatOffered():
+            return inputs.OfferSeat(payload.seat)
+        case event_pb2.SeatReady():
+            return inputs.Ready(payload.seat, payload.nonce)
+        case event_pb2.FaultRuled():
+            return _fault_input(payload, event.match_time_us, match)
+        case event_pb2.AnswerIgnored():
+            return inputs.Stray(payload.seat, payload.decision_id, payload.raw_answer, payload.status)
+        case event_pb2.MatchEnded() if payload.result.reason in _STOPPED:
+            return inputs.Stop(payload.result.reason, payload.note)
+        case event_pb2.MatchResumed():
+            return inputs.Resume(payload.resume_time.seconds, payload.resume_time.nanos)
+        case event_pb2.SeatDisconnected():
+            return inputs.Lose(payload.seat, payload.left)
+        case event_pb2.SeatReconnected():
+            return inputs.Regain(payload.seat)
+    raise NotNowError(f"{kind or 'an unknown event'} does not follow here")
+
+
+def _fault_input(ruled: event_pb2.FaultRuled, now_us: int, match: Match) -> inputs.Input:
+    if ruled.kind in (match_pb2.FAULT_KIND_ILLEGAL, match_pb2.FAULT_KIND_MALFORMED):
+        # What was cut off the raw answer cannot have been an action: those are far shorter than what is kept.
+        raw = ruled.raw_answer + bytes(max(0, ruled.raw_answer_size - len(ruled.raw_answer)))
+        return inputs.Answer(ruled.seat, ruled.decision_id, raw, (match.offered_us or 0) + ruled.think_us)
+    if ruled.kind == match_pb2.FAULT_KIND_START_TIMEOUT:
+        due = match.seats[ruled.seat].offered_us if 0 <= ruled.seat < len(match.seats) else None
+        ready_us = match.created.spec.clock.ready_ms * 1_000
+        if due is not None and now_us < due + ready_us:
+            return inputs.Decline(ruled.seat)
+    return inputs.Tick()
+
+
+def _begin(events: Sequence[event_pb2.MatchEvent]) -> Match:
+    if not events:
+        raise LogError(1, "there is no event")
+    for number, event in enumerate(events, 1):
+        if event.sequence != number:
+            raise LogError(number, f"it says that it is event {event.sequence}")
+    version = events[0].match_created.decide_version
+    if version > DECIDE_VERSION:
+        raise LogError(1, f"decided by rules of version {version}; this referee knows {DECIDE_VERSION}", newer=True)
+    try:
+        return begin(events[0])
+    except (UnknownGameError, OptionError, ValueError) as error:
+        raise LogError(1, str(error)) from None
+
+
+def _secret(events: Sequence[event_pb2.MatchEvent]) -> bytes | None:
+    last = events[-1]
+    if last.WhichOneof("payload") != "secret_revealed":
+        return None
+    if len(last.secret_revealed.secret) != dealing.SECRET_BYTES:
+        raise LogError(len(events), "the secret has not 32 bytes")
+    return last.secret_revealed.secret
+
+
+def _take_stray_counts(machine: Machine, events: Sequence[event_pb2.MatchEvent]) -> None:
+    for event in events[-2:]:
+        if event.WhichOneof("payload") == "match_ended":
+            counts = list(event.match_ended.ignored_counts)
+            if len(counts) == len(machine.stray_counts) and min(counts) >= 0:
+                machine.stray_counts = counts
+
+
+def _difference(mine: event_pb2.MatchEvent, stored: event_pb2.MatchEvent) -> str:
+    kinds = mine.WhichOneof("payload"), stored.WhichOneof("payload")
+    if kinds[0] != kinds[1]:
+        return f"it is {kinds[1]}, where {kinds[0]} must follow"
+    if mine.match_time_us != stored.match_time_us:
+        return f"{kinds[1]} is not at the time of its cause"
+    mine_payload, stored_payload = getattr(mine, str(kinds[0])), getattr(stored, str(kinds[0]))
+    for field in mine_payload.DESCRIPTOR.fields:
+        if getattr(mine_payload, field.name) != getattr(stored_payload, field.name):
+            return f"{field.name} of {kinds[1]} is not what deciding again gives"
+    return f"{kinds[1]} is not what deciding again gives"

@@ -1,0 +1,125 @@
+"""What an audience sees of an event: one pure function from event and audience to event or nothing.
+
+A view is also numbered by itself, without gaps, so that what is left out leaves no trace (`Projector`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from referee.v1 import event_pb2
+from referee_games.contract import PUBLIC, Game
+
+ALL: Final = -2
+"""The audience that sees everything. Seats are audiences by their number, and `PUBLIC` (-1) is everybody."""
+
+ROUND_US: Final = 10_000
+"""To what others see times rounded down: microseconds."""
+
+
+def project(event: event_pb2.MatchEvent, audience: int, game: Game) -> event_pb2.MatchEvent | None:
+    """Returns the event as `audience` sees it, or None if it is not to see it at all.
+
+    The sequence is still the journal's and must be replaced before it leaves (`Projector`). The event given stays as
+    it is; for `ALL` it is itself returned.
+    """
+    if audience == ALL:
+        return event
+    kind = event.WhichOneof("payload")
+    if kind is None:
+        return None
+    payload = getattr(event, kind)
+    owner = getattr(payload, "seat", None)
+    if kind in _PRIVATE and owner != audience:
+        return None
+    seen = event_pb2.MatchEvent()
+    seen.CopyFrom(event)
+    hide = _HIDE.get(kind)
+    if owner == audience and kind in _OWN:
+        return seen
+    seen.match_time_us -= seen.match_time_us % ROUND_US
+    if hide is not None:
+        hide(getattr(seen, kind), audience, game)
+    return seen
+
+
+class Projector:
+    """One audience's view of one match, numbered from 1 without gaps."""
+
+    __slots__ = ("_audience", "_game", "through")
+
+    def __init__(self, audience: int, game: Game) -> None:
+        self._audience = audience
+        self._game = game
+        self.through = 0
+        """Number of the last event of the view so far."""
+
+    def see(self, events: Sequence[event_pb2.MatchEvent]) -> list[event_pb2.MatchEvent]:
+        """Returns what the audience sees of the next events of the journal."""
+        seen = []
+        for event in events:
+            view = project(event, self._audience, self._game)
+            if view is not None:
+                self.through += 1
+                if view is not event:
+                    view.sequence = self.through
+                seen.append(view)
+        return seen
+
+
+def _round_bank(payload: Any, audience: int, game: Game) -> None:
+    payload.bank_us -= payload.bank_us % ROUND_US
+    payload.ClearField("wait_us")
+
+
+def _hide_created(payload: event_pb2.MatchCreated, audience: int, game: Game) -> None:
+    # The seed of a bot and the card it played would narrow down what it could have played.
+    for seat in payload.seats:
+        seat.ClearField("bot_seed")
+    for spec in payload.spec.seats:
+        spec.ClearField("bot_seed")
+
+
+def _hide_cards(payload: event_pb2.CardsDealt, audience: int, game: Game) -> None:
+    payload.ClearField("pack")
+    payload.ClearField("stock")
+    for hand in payload.hands:
+        if hand.seat != audience:
+            hand.ClearField("cards")
+
+
+def _hide_action(payload: event_pb2.ActionApplied, audience: int, game: Game) -> None:
+    number = game.number(payload.action)
+    payload.action = game.public_text(number) if number is not None else ""
+    payload.ClearField("think_us")
+    payload.ClearField("transit_us")
+    payload.ClearField("lateness_us")
+    payload.bank_us -= payload.bank_us % ROUND_US
+
+
+def _hide_fault(payload: event_pb2.FaultRuled, audience: int, game: Game) -> None:
+    for field in ("raw_answer", "raw_answer_size", "legal", "think_us", "lateness_us"):
+        payload.ClearField(field)
+    payload.bank_us -= payload.bank_us % ROUND_US
+
+
+def _hide_end(payload: event_pb2.MatchEnded, audience: int, game: Game) -> None:
+    payload.ClearField("ignored_counts")
+
+
+_OWN: Final = frozenset({"decision_offered", "action_applied", "fault_ruled", "answer_ignored", "seat_ready"})
+"""Events of one seat that this seat sees whole."""
+_PRIVATE: Final = frozenset({"answer_ignored"})
+"""Events that nobody but their seat sees."""
+_HIDE: Final[dict[str, Callable[[Any, int, Game], None]]] = {
+    "match_created": _hide_created,
+    "seat_ready": lambda payload, audience, game: payload.ClearField("nonce"),
+    "cards_dealt": _hide_cards,
+    "decision_offered": _round_bank,
+    "action_applied": _hide_action,
+    "fault_ruled": _hide_fault,
+    "match_ended": _hide_end,
+}
+
+__all__ = ["ALL", "PUBLIC", "Projector", "project"]

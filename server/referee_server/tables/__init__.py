@@ -1,0 +1,1 @@
+"""The asyncio shell around the match machine: tables, agents' sessions, group commit, timers."""

@@ -1,0 +1,99 @@
+"""One agent's stream, as the tables see it: what is to be sent, and how many questions it has open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from referee.v1 import agent_service_pb2 as agent_pb
+from referee.v1 import error_reason_pb2 as reason_pb
+from referee_server.match.errors import RefusedError
+
+if TYPE_CHECKING:
+    from referee_server.tables.table import Table
+
+MAX_ITEMS: Final = 256
+"""Most items in one message, either way."""
+MAX_RESPONSE_BYTES: Final = 256 * 1024
+"""Most bytes in one message to an agent."""
+MAX_REQUEST_BYTES: Final = 64 * 1024
+"""Most bytes in one message from an agent."""
+MAX_MATCHES: Final = 4_096
+"""Most matches, and most open decisions, of one agent at once."""
+_QUEUE_BASE: Final = 1_024  # items; a history of events may be longer, so it is sent from the journal in pieces
+_QUEUE_PER_SEAT: Final = 16
+
+
+class Session:
+    """What the service knows of one stream of one agent.
+
+    Attributes:
+        agent_id: the agent.
+        name: its name.
+        hello: what it said of itself.
+        tables: its matches that have not ended, by match id.
+        open_count: how many decisions it has been sent and has not answered.
+        waiting: tables whose question waits until another one is answered, the longest first.
+        idle_since_us: since when it has room for another match.
+        closed: why it ended; None while it lives.
+    """
+
+    def __init__(self, agent_id: str, name: str, hello: agent_pb.Hello, now_us: int) -> None:
+        self.agent_id = agent_id
+        self.name = name
+        self.hello = hello
+        self.max_matches = min(hello.max_matches or 1, MAX_MATCHES)
+        self.max_open = min(hello.max_open_decisions or self.max_matches, MAX_MATCHES)
+        self.tables: dict[str, Table] = {}
+        self.open_count = 0
+        self.waiting: deque[Table] = deque()
+        self.idle_since_us = now_us
+        self.closed: RefusedError | None = None
+        self.left = False
+        self._queue: deque[agent_pb.ServerItem] = deque()
+        self._ready = asyncio.Event()
+
+    def plays(self, game: str) -> bool:
+        """Tells whether it plays that game."""
+        return not self.hello.games or game in self.hello.games
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it takes another match now."""
+        return self.closed is None and not self.left and len(self.tables) < self.max_matches
+
+    def push(self, item: agent_pb.ServerItem) -> None:
+        """Queues an item. An agent that does not read is cut off at a length that grows with its seats."""
+        if self.closed is not None:
+            return
+        self._queue.append(item)
+        if len(self._queue) > _QUEUE_BASE + _QUEUE_PER_SEAT * len(self.tables):
+            self.close(
+                RefusedError(
+                    reason_pb.ERROR_REASON_SLOW_CONSUMER,
+                    "the agent reads too slowly; it may reconnect and go on from its positions",
+                )
+            )
+        self._ready.set()
+
+    def close(self, why: RefusedError) -> None:
+        """Ends the stream: what is queued is dropped, and the writer ends with `why`."""
+        if self.closed is None:
+            self.closed = why
+            self._queue.clear()
+            self._ready.set()
+
+    async def next_items(self) -> list[agent_pb.ServerItem]:
+        """Waits until there is something to send and returns all that fits one message; empty once it is closed."""
+        while not self._queue and self.closed is None:
+            self._ready.clear()
+            await self._ready.wait()
+        items: list[agent_pb.ServerItem] = []
+        size = 0
+        while self._queue and len(items) < MAX_ITEMS:
+            size += self._queue[0].ByteSize() + 8
+            if items and size > MAX_RESPONSE_BYTES:
+                break
+            items.append(self._queue.popleft())
+        return items
