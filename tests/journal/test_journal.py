@@ -9,7 +9,7 @@ import threading
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from .kit import HASH, SECRET, added, agent, archived, events, final
+
 from referee_server.journal import (
     MAX_EVENT_BYTES,
     AgentRevoked,
@@ -32,6 +32,8 @@ from referee_server.journal import (
     pack,
 )
 from referee_server.journal.follow import GROUP, Followers
+
+from .kit import HASH, SECRET, added, agent, archived, events, final
 
 
 def followers_of(journal: Journal) -> Followers:
@@ -226,10 +228,11 @@ def test_refused_record_leaves_nothing_of_its_batch(journal: Journal, bad: Recor
 @pytest.mark.parametrize("together", [True, False])
 def test_duplicate_names_what_is_taken(journal: Journal, bad: Record, what: str, together: bool) -> None:
     first: list[Record] = [added("m1", request_id="r1"), agent("Ada")]
+    nothing: list[Record] = []
     if not together:
         journal.commit(first)
     with pytest.raises(DuplicateError) as caught:
-        journal.commit([*(first if together else []), bad])
+        journal.commit([*(first if together else nothing), bad])
     assert caught.value.what == what
 
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from .kit import forged, frames, sealed
+
 from referee_server.journal import (
     MAX_EVENT_BYTES,
     MAX_EVENTS,
@@ -30,6 +30,8 @@ from referee_server.journal import (
     salvage,
     unpack,
 )
+
+from .kit import forged, frames, sealed
 
 EVENTS = tuple(f"event {n} ".encode() + os.urandom(25) for n in range(1, 9))
 LOG = pack("match-1", EVENTS)
@@ -190,7 +192,14 @@ def test_no_bytes_behind_the_first_line_do_more_than_raise_a_log_error(noise: by
 
 
 def test_codes_of_damage_differ() -> None:
-    kinds: list[type[LogError]] = [EmptyLogError, NotALogError, NewerLogError, TruncatedLogError, HeaderOnlyLogError, DamagedLogError]
+    kinds: list[type[LogError]] = [
+        EmptyLogError,
+        NotALogError,
+        NewerLogError,
+        TruncatedLogError,
+        HeaderOnlyLogError,
+        DamagedLogError,
+    ]
     kinds += [TrailingDataError, LogTooLargeError]
     assert len({kind.code for kind in kinds}) == len(kinds)
     assert str(fault_of(LOG[:-1])).startswith("TRUNCATED at event 8")
