@@ -206,7 +206,12 @@ def test_refused_record_leaves_nothing_of_its_batch(journal: Journal, bad: Recor
     journal.commit([added("m1", request_id="r1"), events("a"), agent("Ada")])
     journal.commit([added("over"), events("z", "z", match_id="over"), final("over")])
     before = (journal.matches(), journal.agents())
-    batch = [added("m2", request_id="r2"), events("b"), agent("Bob"), SummaryChanged("m1", "changed", b"")]
+    batch: list[Record] = [
+        added("m2", request_id="r2"),
+        events("b"),
+        agent("Bob"),
+        SummaryChanged("m1", "changed", b""),
+    ]
     with pytest.raises(error):
         journal.commit([*batch, bad])
     assert (journal.matches(), journal.agents(), journal.read("m1")) == (*before, [b"a"])
@@ -228,11 +233,10 @@ def test_refused_record_leaves_nothing_of_its_batch(journal: Journal, bad: Recor
 @pytest.mark.parametrize("together", [True, False])
 def test_duplicate_names_what_is_taken(journal: Journal, bad: Record, what: str, together: bool) -> None:
     first: list[Record] = [added("m1", request_id="r1"), agent("Ada")]
-    nothing: list[Record] = []
     if not together:
         journal.commit(first)
     with pytest.raises(DuplicateError) as caught:
-        journal.commit([*(first if together else nothing), bad])
+        journal.commit([*(first if together else []), bad])
     assert caught.value.what == what
 
 
