@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from referee_games import dealing
 from referee_games.dealing import Draws
 

@@ -27,6 +27,8 @@ Durability: TypeAlias = Literal["process", "power"]
 
 APPLICATION_ID: Final = 0x52_45_46_4A  # "REFJ"
 
+_LEAST_BYTES: Final = 512  # the smallest page, so the smallest database
+
 # Events lie in the order in which they arrived, whatever match they belong to, and without an index: a commit then
 # writes to one place, where keeping each match's events together would touch a page for every match (nine times
 # slower at fifty matches). A match is found by the range of keys it spans, and the whole front of the table goes once
@@ -198,6 +200,8 @@ def _schema_of(db: sqlite3.Connection, path: Path) -> int:
             raise ForeignFileError(f"{path} is not a referee's journal") from error
         raise
     if application_id == 0 and tables == 0:
+        if 0 < path.stat().st_size < _LEAST_BYTES:  # too short for SQLite to look at, and it would be overwritten
+            raise ForeignFileError(f"{path} is not a referee's journal")
         return 0
     if application_id != APPLICATION_ID:
         raise ForeignFileError(f"{path} is a database, but not a referee's journal")
