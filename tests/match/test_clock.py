@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from match.driver import Driver, house, of_kind, silent, spec_of
 from referee.v1 import event_pb2, match_pb2
 from referee_server.match import inputs
@@ -68,7 +69,9 @@ def test_an_answer_in_time_counts_although_it_is_dealt_with_after_the_deadline()
     assert events[0].action_applied.think_us == LIMIT - 1
 
 
-@pytest.mark.parametrize(("think_us", "left_us"), [(0, 50), (149_999, 50), (150_000, 50), (150_001, 49.999), (199_999, 0.001)])
+@pytest.mark.parametrize(
+    ("think_us", "left_us"), [(0, 50), (149_999, 50), (150_000, 50), (150_001, 49.999), (199_999, 0.001)]
+)
 def test_the_bank_pays_for_what_goes_beyond_the_allowance_only(think_us: int, left_us: float) -> None:
     driver = asked(CLOCKS["allowance and bank"])
     (applied, *_) = of_kind(driver.answer("open", think_us=think_us), "action_applied")
