@@ -250,6 +250,8 @@ class Match:
         self.time_us = event.match_time_us
         kind = event.WhichOneof("payload")
         if kind is None:
+            if event.ignorable:  # written by a newer referee, for whoever knows it
+                return
             raise ValueError(f"event {event.sequence} is of a kind that this version does not know")
         _EVOLVE[kind](self, getattr(event, kind))
 

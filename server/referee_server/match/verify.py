@@ -156,6 +156,8 @@ def verify(events: Sequence[event_pb2.MatchEvent]) -> Report:
         number, secret = revealed
         if _commitment(created.deal_id, secret) != created.commitment:
             raise LogError(number, "the secret is not the one that was committed to")
+    # What a newer referee lets others pass over is no part of what is decided.
+    events = [event for event in events if event.WhichOneof("payload") or not event.ignorable]
     if secret is None:
         machine: Machine = _SealedMachine(match, None)
         machine.chance = _LogChance(events)
@@ -171,13 +173,14 @@ def verify(events: Sequence[event_pb2.MatchEvent]) -> Report:
             decided = machine.begin() if place == 1 else []
             decided = decided or machine.step(input_of(event, match), event.match_time_us)
         except (NotNowError, ValueError) as error:
-            raise LogError(place + 1, str(error)) from None
+            raise LogError(event.sequence, str(error), newer=not event.WhichOneof("payload")) from None
         for mine, stored in zip(decided, events[place:], strict=False):
+            mine.sequence = stored.sequence
             if mine != stored:
-                raise LogError(place + 1, _difference(mine, stored))
-            place += 1
-        if place < match.sequence:
-            raise LogError(place, "the log ends before what must follow")
+                raise LogError(stored.sequence, _difference(mine, stored), newer=not stored.WhichOneof("payload"))
+        place += len(decided)
+    if place > len(events):
+        raise LogError(events[-1].sequence, "the log ends before what must follow")
     return Report(match=match, sealed=secret is None, ended=match.over)
 
 
