@@ -12,8 +12,9 @@ from typing import Any
 import grpc
 import grpc.aio
 from google.protobuf import any_pb2
-from google.rpc import code_pb2, error_details_pb2, status_pb2  # type: ignore[import-untyped]
+from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
+
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import agent_service_pb2_grpc as pb_grpc
 from referee.v1 import event_pb2, game_pb2, match_pb2

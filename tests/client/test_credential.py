@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from referee_client import CredentialError
 from referee_client.credential import default_path, load
 

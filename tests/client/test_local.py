@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from referee.v1 import agent_service_pb2
 from referee_client import Agent, Decision, IllegalAnswer, LocalMatch, Offer, Result, convert, play_local
 from referee_games import dealing

@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from referee.v1 import agent_service_pb2 as pb
 from referee_client.outbox import Outbox
 

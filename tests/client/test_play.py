@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
+
 import referee_client
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import error_reason_pb2, event_pb2, match_pb2

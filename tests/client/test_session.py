@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import event_pb2, match_pb2
 from referee_client import Agent, Decision, PolicyAgent, plain

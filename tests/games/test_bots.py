@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from referee_games import bots, registry
 from referee_games.contract import CHANCE, OVER, Decision, Game
 from referee_games.dealing import Draws, deal_pack, set_secret

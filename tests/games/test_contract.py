@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from referee_games.cards import clockwise, subsets
 from referee_games.contract import OptionError, rank_places, shown
 from referee_games.guillotine import Guillotine

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from referee_games import registry
 from referee_games.conformance import shuffled
 from referee_games.contract import CHANCE, OVER, CardsDealt, CardShown, DealScored, Fact, Game, TrickTaken

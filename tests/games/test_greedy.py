@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+
 from referee_games import bots, registry
 from referee_games.contract import Decision
 from referee_games.views import GuillotineView, RegicideView, Trick, Turn

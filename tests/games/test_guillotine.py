@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from referee_games.contract import CHANCE, OVER, PUBLIC, CardsDealt, DealScored, TrickTaken
 
 from .play import Table

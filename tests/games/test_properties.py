@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from referee_games import conformance, registry
 from referee_games.contract import OVER, PUBLIC, DealScored, Fact, OptionError, TrickTaken
 from referee_games.views import Trick, Turn

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from referee_games.contract import OVER, PUBLIC, CardsDealt, CardShown, DealScored, OptionError, TrickTaken
 from referee_games.regicide import RegicideState
 
