@@ -16,7 +16,8 @@ from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.rpc.gate import Caller, Gate
 from referee_server.rpc.register import WRITE_DEADLINE_S, Context, parse
-from referee_server.tables.hall import SERVER_VERSION, Hall
+from referee_server.tables.creation import SERVER_VERSION
+from referee_server.tables.hall import Hall
 from referee_server.tables.session import MAX_ITEMS, MAX_MATCHES, MAX_REQUEST_BYTES, Session
 from referee_server.tables.table import Table
 
@@ -42,6 +43,7 @@ class AgentService:
             # Who has no credential need not say Hello to be told so.
             await self._gate.admit(caller, "")
         items, index = await self._first_items(context)
+        received_us = self._hall.clock.now_us()
         hello = items[0].hello
         _check_hello(hello)
         agent = await self._gate.admit(caller, hello.name)
@@ -65,13 +67,14 @@ class AgentService:
         try:
             await self._hall.attach(session)
             stream = _Stream(self._hall, session)
-            stream.take(items[1:], index, self._hall.clock.now_us())
-            reader = asyncio.ensure_future(self._read(context, stream))
             writer = asyncio.ensure_future(_write(context, session))
-            closed = asyncio.ensure_future(session.wait_closed())
-            done, _ = await asyncio.wait((reader, writer, closed), return_when=asyncio.FIRST_COMPLETED)
-            if reader in done:
-                reader.result()
+            if stream.take(items[1:], index, received_us):
+                reader = asyncio.ensure_future(self._read(context, stream))
+                closed = asyncio.ensure_future(session.wait_closed())
+                done, _ = await asyncio.wait((reader, writer, closed), return_when=asyncio.FIRST_COMPLETED)
+                for ended in (reader, writer):
+                    if ended in done:
+                        ended.result()
         finally:
             self._hall.detach(session)
             for task in (reader, closed):

@@ -25,7 +25,7 @@ class Committer:
     """The only writer of the journal, and the only way out for what depends on it: commit before you speak.
 
     Attributes:
-        failed: the storage error that stopped it; None while it works. Once it has failed nothing is stored or told.
+        failed: the error that stopped it; None while it works. Once it has failed nothing is stored or told.
     """
 
     def __init__(self, journal: Journal, *, in_thread: bool, on_failure: Callable[[StorageError], None]) -> None:
@@ -34,7 +34,7 @@ class Committer:
         Args:
             journal: where to write.
             in_thread: whether a commit is slow (waits for the disk) and is done in a thread.
-            on_failure: called once, when the storage has failed.
+            on_failure: called once, when a commit has failed.
         """
         self._journal = journal
         self._in_thread = in_thread
@@ -48,24 +48,25 @@ class Committer:
 
     def store(self, record: Record) -> None:
         """Stores a record with the next commit."""
-        self._records.append(record)
-        self._schedule()
+        if self.failed is None:
+            self._records.append(record)
+            self._schedule()
 
     def tell(self, receiver: Receiver, item: agent_pb.ServerItem) -> None:
         """Gives an item to a receiver after the next commit, in the order of calls."""
-        self._told.append(lambda: receiver.push(item))
-        self._schedule()
+        self.then(lambda: receiver.push(item))
 
     def then(self, callback: Callable[[], None]) -> None:
         """Calls back after the next commit, in the order of calls."""
-        self._told.append(callback)
-        self._schedule()
+        if self.failed is None:
+            self._told.append(callback)
+            self._schedule()
 
     async def settled(self) -> None:
         """Waits until all that was stored so far is committed and told.
 
         Raises:
-            StorageError: the storage has failed.
+            StorageError: a commit has failed, this one or an earlier one.
         """
         if self.failed is not None:
             raise self.failed
@@ -90,7 +91,7 @@ class Committer:
         try:
             if records:
                 self._journal.commit(records)
-        except StorageError as error:
+        except Exception as error:
             self._fail(error, waiters)
         else:
             self._tell_all(told, waiters)
@@ -100,26 +101,41 @@ class Committer:
     ) -> None:
         try:
             await asyncio.shield(asyncio.to_thread(self._journal.commit, records))
-        except StorageError as error:
+        except Exception as error:
             self._task = None
             self._fail(error, waiters)
             return
         self._task = None
         self._tell_all(told, waiters)
-        if self._records or self._told:
+        # Who began to wait during the commit waits for the next one, even when there is nothing to store in it.
+        if self._records or self._told or self._waiters:
             self._schedule()
 
     def _tell_all(self, told: list[Callable[[], None]], waiters: list[asyncio.Future[None]]) -> None:
         for callback in told:
-            callback()
+            try:
+                callback()
+            except Exception:
+                # One match's trouble; everybody else of this commit is still to be told.
+                _log.exception("telling_failed")
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _fail(self, error: StorageError, waiters: list[asyncio.Future[None]]) -> None:
-        self.failed = error
-        _log.error("storage_failed", error=type(error).__name__)
+    def _fail(self, error: Exception, waiters: list[asyncio.Future[None]]) -> None:
+        """Stops for good: what was to be stored is not, so nothing that follows on it may be told."""
+        if isinstance(error, StorageError):
+            _log.error("storage_failed", error=type(error).__name__)
+            failed = error
+        else:
+            # The journal refused the batch, or broke: what is in memory and what is stored have parted ways.
+            _log.error("commit_failed", exc_info=error)
+            failed = StorageError(f"the journal did not take a batch: {type(error).__name__}")
+            failed.__cause__ = error
+        self.failed = failed
+        waiters = waiters + self._waiters
+        self._records, self._told, self._waiters = [], [], []
         for waiter in waiters:
             if not waiter.done():
-                waiter.set_exception(error)
-        self._on_failure(error)
+                waiter.set_exception(failed)
+        self._on_failure(failed)

@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import itertools
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from referee.v1 import error_reason_pb2 as reason_pb
-from referee.v1 import event_pb2, match_pb2
-from referee_client import convert
+from referee.v1 import match_pb2
 from referee_games import dealing, registry
 from referee_games.contract import shown
-from referee_server import __version__
 from referee_server.journal import (
     AgentRow,
     EventsAdded,
     Journal,
+    JournalError,
     LogStored,
     MatchAdded,
-    MatchRow,
     StorageError,
     pack,
 )
-from referee_server.match import inputs, spec
+from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
-from referee_server.match.state import DECIDE_VERSION, OPEN, begin
+from referee_server.match.state import OPEN, begin
 from referee_server.match.verify import parse, replay
+from referee_server.tables import creation, messages, seating
 from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
 from referee_server.tables.names import fold_name
@@ -43,9 +38,7 @@ from referee_server.tables.table import Table
 
 _log = structlog.get_logger(__name__)
 
-SERVER_VERSION: Final = f"referee {__version__}"
-_PRACTICE_LABEL: Final = "practice"
-_PRACTICE_BOT: Final = "greedy"
+_ID_LENGTH: Final = 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +87,9 @@ class Hall:
         self._random_bytes = random_bytes
         self._tables: dict[str, Table] = {}
         self._sessions: dict[str, Session] = {}
+        self._arriving: dict[str, Session] = {}
+        # Matches on their way to the journal, by request id.
+        self._coming: dict[str, Table] = {}
         self._somebody_came = asyncio.Event()
         self._archiving: set[asyncio.Task[None]] = set()
         self._practice_games = itertools.cycle(registry.names())
@@ -138,13 +134,18 @@ class Hall:
             blob = await asyncio.to_thread(pack, match_id, events)
         except StorageError as error:
             self._storage_failed(error)
+        except JournalError:
+            _log.exception("archive_failed", match_id=match_id)  # it stays as it is
         else:
             self.committer.store(LogStored(match_id, blob))
 
     def _storage_failed(self, error: StorageError) -> None:
         self.stopped.set()
         why = RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written; the referee stops")
-        for session in self._sessions.values():
+        self._close_all(why)
+
+    def _close_all(self, why: RefusedError) -> None:
+        for session in (*self._sessions.values(), *self._arriving.values()):
             session.close(why)
 
     # Matches.
@@ -161,54 +162,34 @@ class Hall:
             RefusedError: the spec is not one, or the request id was used for another.
         """
         self.check_storage()
+        settled, options = creation.settle(asked)
         if request_id:
-            row = self.journal.match_by_request(request_id)
-            if row is not None:
-                return self._repeated(row, asked)
-        game = spec.find_game(asked.game)
-        try:
-            options = spec.configure(game, convert.options_from(asked.game, asked.options))
-        except ValueError as error:
-            raise RefusedError(
-                reason_pb.ERROR_REASON_OPTION_INVALID, str(error), field="spec.options", option="?"
-            ) from None
-        spec.check_seats(asked, game, options)
-        settled = spec.settle(asked)
-        settled.options.CopyFrom(convert.options_to(asked.game, options))
-        seats = [self._seat(number, seat, asked.game) for number, seat in enumerate(settled.seats)]
+            earlier = self._requested(request_id, asked, settled)
+            if earlier is not None:
+                return earlier
+        seats = [self._seat(number, seat) for number, seat in enumerate(settled.seats)]
         agents = [seat.agent_id for seat in seats if seat.agent_id]
         if len(set(agents)) != len(agents):
             raise RefusedError(
                 reason_pb.ERROR_REASON_AGENT_REPEATED, "an agent takes one seat of a match", field="spec.seats"
             )
+        given = bool(asked.given_secret)
         secret = asked.given_secret or self._random_bytes(dealing.SECRET_BYTES)
-        match_id = _id_from(asked, options) if asked.given_secret else _id(self._random_bytes(16))
-        if asked.given_secret and self.journal.match(match_id) is not None:
+        match_id = creation.id_from(asked, options) if given else creation.id_of(self._random_bytes(16))
+        if match_id in self._tables or (given and self.journal.match(match_id) is not None):
             raise RefusedError(
                 reason_pb.ERROR_REASON_FIELD_INVALID,
                 f"this match has been played from the same secret: {match_id}",
                 field="spec.given_secret",
             )
         now_ns = self.clock.wall_ns()
-        created = event_pb2.MatchCreated(
-            match_id=match_id,
-            spec=settled,
-            seats=seats,
-            deal_id=match_id,
-            commitment=dealing.commitment(match_id, secret),
-            unsealed=bool(asked.given_secret),
-            decide_version=DECIDE_VERSION,
-            create_time=Timestamp(seconds=now_ns // 10**9, nanos=now_ns % 10**9),
-            server_version=SERVER_VERSION,
-            nonces_taken=True,
-        )
-        event = event_pb2.MatchEvent(sequence=1, match_created=created)
+        event = creation.created(match_id, settled, seats, secret, now_ns, given=given)
         table = Table(self, Machine(begin(event), secret), asked.label, now_ns)
         self._tables[match_id] = table
         self.committer.store(
             MatchAdded(
                 match_id=match_id,
-                game=game.name,
+                game=settled.game,
                 request_id=request_id,
                 secret=secret,
                 summary=table.summary().SerializeToString(),
@@ -217,18 +198,31 @@ class Hall:
             )
         )
         self.committer.store(EventsAdded(match_id, (event.SerializeToString(),)))
-        _log.info("match_created", match_id=match_id, game=game.name, label=asked.label)
+        _log.info("match_created", match_id=match_id, game=settled.game, label=asked.label)
+        if request_id:
+            self._coming[request_id] = table
+            self.committer.then(lambda: self._coming.__delitem__(request_id))
         # Nothing of the match leaves before its creation is stored.
         self.committer.then(table.begin)
         self.committer.then(self._seat_everybody)
         return match_id
 
-    def _repeated(self, row: MatchRow, asked: match_pb2.MatchSpec) -> str:
-        if row.game != asked.game:
+    def _requested(self, request_id: str, asked: match_pb2.MatchSpec, settled: match_pb2.MatchSpec) -> str | None:
+        """Returns the match that a request id has brought about already; refuses when that was another request."""
+        coming = self._coming.get(request_id)
+        row = self.journal.match_by_request(request_id) if coming is None else None
+        if coming is not None:
+            match_id, created, secret = coming.match_id, coming.match.created, coming.machine.secret
+        elif row is not None:
+            match_id, secret = row.match_id, self.journal.secret(row.match_id)
+            created = parse(self.journal.read(match_id, limit=1))[0].match_created
+        else:
+            return None
+        if not creation.is_repeat(created, secret, asked, settled):
             raise RefusedError(reason_pb.ERROR_REASON_REQUEST_ID_REUSED, "that request id was used for another request")
-        return row.match_id
+        return match_id
 
-    def _seat(self, number: int, asked: match_pb2.SeatSpec, game: str) -> match_pb2.Seat:
+    def _seat(self, number: int, asked: match_pb2.SeatSpec) -> match_pb2.Seat:
         match asked.WhichOneof("kind"):
             case "bot":
                 return match_pb2.Seat(
@@ -263,9 +257,9 @@ class Hall:
         """
         self.check_storage()
         table = self._tables.get(match_id)
-        if table is None or table.match.over:
+        if table is None or table.match.over or table.broken:
             if table is None and self.journal.match(match_id) is None:
-                raise unknown_match(match_id)
+                raise creation.unknown_match(match_id)
             raise RefusedError(reason_pb.ERROR_REASON_MATCH_OVER, "the match has ended", match_id=shown(match_id))
         table.feed(inputs.Stop(match_pb2.END_REASON_CANCELLED, note))
 
@@ -282,12 +276,19 @@ class Hall:
             if row.damaged_at:
                 _log.error("match_damaged", match_id=row.match_id, place=row.damaged_at)
                 continue
-            match = replay(parse(self.journal.read(row.match_id)))
+            try:
+                match = replay(parse(self.journal.read(row.match_id)))
+            except StorageError:
+                raise
+            except Exception:
+                # Its game is not installed any more, say. That one match waits for better times; the others go on.
+                _log.exception("match_not_resumed", match_id=row.match_id)
+                continue
             machine = Machine(match, self.journal.secret(row.match_id))
             label = match_pb2.Match.FromString(row.summary).label
             table = Table(self, machine, label, row.create_time_ms * 10**6)
             self._tables[row.match_id] = table
-            table.feed(inputs.Resume(now_ns // 10**9, now_ns % 10**9))
+            table.resume(now_ns // 10**9, now_ns % 10**9)
             count += 1
         return count
 
@@ -299,24 +300,52 @@ class Hall:
         Raises:
             StorageError: the storage has failed.
         """
-        old = self._sessions.get(session.agent_id)
+        agent_id = session.agent_id
+        superseded = RefusedError(
+            reason_pb.ERROR_REASON_SUPERSEDED, "a newer stream of this agent took over; do not reconnect"
+        )
+        arriving = self._arriving.pop(agent_id, None)
+        if arriving is not None:
+            arriving.close(superseded)
+        old = self._sessions.get(agent_id)
         if old is not None:
-            old.close(
-                RefusedError(
-                    reason_pb.ERROR_REASON_SUPERSEDED, "a newer stream of this agent took over; do not reconnect"
-                )
-            )
-            self._drop(old)
-        self._sessions[session.agent_id] = session
-        self._somebody_came.set()
+            old.close(superseded)
+            self.detach(old)
+        # Until all of its past is committed the stream is nobody's, so that nothing is handed to it twice.
+        self._arriving[agent_id] = session
         await self.committer.settled()
-        if self._sessions.get(session.agent_id) is not session or session.closed is not None:
+        if self._arriving.get(agent_id) is not session:
             return
+        del self._arriving[agent_id]
+        if session.closed is not None:
+            return
+        self._sessions[agent_id] = session
+        self._somebody_came.set()
         after = {position.match_id: position.after_sequence for position in session.hello.positions}
         for table in list(self._tables.values()):
-            if table.seats_of(session.agent_id):
+            if table.seats_of(agent_id):
                 table.attach(session, after)
         self._seat_everybody()
+        for match_id in after:
+            if match_id not in self._tables:
+                self._tell_ended(session, match_id)
+                await asyncio.sleep(0)  # there may be many
+
+    def _tell_ended(self, session: Session, match_id: str) -> None:
+        """Tells an agent of the end of a match that it missed, if it had a seat there."""
+        row = self.journal.match(match_id) if len(match_id) <= _ID_LENGTH else None
+        if row is None or not row.final:
+            return
+        summary = match_pb2.Match.FromString(row.summary)
+        for seat in summary.seats:
+            if seat.agent_id == session.agent_id:
+                session.push(messages.match_over(match_id, seat.seat, summary.result, row.digest))
+
+    def end_stream(self, agent_id: str, why: RefusedError) -> None:
+        """Ends an agent's stream, if it has one."""
+        for session in (self._sessions.get(agent_id), self._arriving.get(agent_id)):
+            if session is not None:
+                session.close(why)
 
     async def wait_for_sessions(self, count: int) -> None:
         """Waits until that many agents are connected."""
@@ -326,19 +355,17 @@ class Hall:
 
     def detach(self, session: Session) -> None:
         """Takes note that a stream has ended; without effect if it is not its agent's stream any more."""
+        if self._arriving.get(session.agent_id) is session:
+            del self._arriving[session.agent_id]
         if self._sessions.get(session.agent_id) is session:
             del self._sessions[session.agent_id]
             self._drop(session)
 
     def _drop(self, session: Session) -> None:
-        waiting = list(session.waiting)
-        session.waiting.clear()
         for table in list(session.tables.values()):
             if not table.match.over:
                 table.detach(session)
         session.tables.clear()
-        for table in waiting:
-            table.advance()
 
     def leave(self, session: Session) -> None:
         """Takes an agent's goodbye: no more matches, and no coming back to those at play."""
@@ -353,77 +380,28 @@ class Hall:
             return
         for table in list(self._tables.values()):
             if table.match.filled_us is None:
-                self._fill(table)
+                seating.fill_open_seats(table, self._sessions.values())
             table.offer()
         if self.settings.practice:
             for session in sorted(self._sessions.values(), key=lambda one: one.idle_since_us):
                 if not session.tables and session.hello.takes_open_seats and session.has_room:
                     self._practise(session)
 
-    def _fill(self, table: Table) -> None:
-        match = table.match
-        for seat in match.seats:
-            if seat.kind != OPEN:
-                continue
-            taken = {other.agent_id for other in match.seats}
-            waiting = [
-                session
-                for session in self._sessions.values()
-                if session.hello.takes_open_seats
-                and session.agent_id not in taken
-                and session.plays(match.game.name)
-                and session.has_room
-            ]
-            if not waiting:
-                return
-            session = min(waiting, key=lambda one: one.idle_since_us)
-            session.tables[match.match_id] = table
-            table.feed(inputs.Fill(seat.seat, session.agent_id, session.name))
-
     def _practise(self, session: Session) -> None:
-        for _ in registry.names():
-            name = next(self._practice_games)
-            if session.plays(name):
-                break
-        else:
+        asked = seating.practice_match(session, self._practice_games, self._random_bytes(1)[0])
+        if asked is None:
             return
-        game = spec.find_game(name)
-        seats = game.seats(game.configure({}))
-        mine = self._random_bytes(1)[0] % seats
-        asked = match_pb2.MatchSpec(game=name, label=_PRACTICE_LABEL)
-        for number in range(seats):
-            if number == mine:
-                asked.seats.add(agent=session.agent_id)
-            else:
-                asked.seats.add(bot=_PRACTICE_BOT)
-        match_id = self.create(asked)
+        try:
+            match_id = self.create(asked)
+        except RefusedError:
+            return  # its credential has been revoked a moment ago
         session.tables[match_id] = self._tables[match_id]
 
     async def close(self) -> None:
         """Ends all streams and waits until everything is stored. Matches at play go on at the next start."""
         why = RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
-        for session in list(self._sessions.values()):
-            session.close(why)
+        self._close_all(why)
         if self._archiving:
             await asyncio.gather(*self._archiving, return_exceptions=True)
         if self.committer.failed is None:
             await self.committer.settled()
-
-
-def unknown_match(match_id: str) -> RefusedError:
-    """Returns the refusal for a match that does not exist."""
-    return RefusedError(
-        reason_pb.ERROR_REASON_MATCH_UNKNOWN, f"there is no match {shown(match_id)}", match_id=shown(match_id)
-    )
-
-
-def _id(data: bytes) -> str:
-    return base64.b32encode(data).decode().rstrip("=").lower()
-
-
-def _id_from(asked: match_pb2.MatchSpec, options: Mapping[str, object]) -> str:
-    """Returns the id of a match whose secret the host gave: everything follows from what he asked for."""
-    seats = [[seat.WhichOneof("kind"), seat.agent or seat.bot, seat.bot_seed] for seat in asked.seats]
-    dealer = asked.first_dealer if asked.HasField("first_dealer") else None
-    told = json.dumps([asked.game, sorted(options.items()), seats, dealer], separators=(",", ":"))
-    return _id(hashlib.sha256(b"referee.match.v1\0" + asked.given_secret + told.encode()).digest()[:16])
