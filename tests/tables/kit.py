@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from hashlib import sha256
@@ -11,7 +12,7 @@ from typing import Any
 from match.driver import spec_of
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import event_pb2, match_pb2
-from referee_server.journal import AgentAdded, Journal, MemoryJournal
+from referee_server.journal import AgentAdded, Journal, MemoryJournal, StorageError
 from referee_server.match import inputs
 from referee_server.match.verify import Report, parse, verify
 from referee_server.tables.hall import Hall, HallSettings
@@ -80,7 +81,9 @@ class Player:
         table = self.session.tables[match_id]
         table.feed(inputs.Ready(table.seats_of(self.session.agent_id)[0], nonce))
 
-    def answer(self, action: str | None = None, *, question: Any = None, at_us: int | None = None, **fields: Any) -> None:
+    def answer(
+        self, action: str | None = None, *, question: Any = None, at_us: int | None = None, **fields: Any
+    ) -> None:
         """Answers its last question, by default with the first legal action."""
         asked = question if question is not None else self.question
         if asked in self.unanswered:
@@ -146,13 +149,13 @@ class Room:
     async def quiet(self) -> None:
         """Waits until everything that follows by itself has happened."""
         for _ in range(3):
-            if self.hall.committer.failed is None:
+            with contextlib.suppress(StorageError):
                 await self.hall.committer.settled()
             for _ in range(8):
                 await asyncio.sleep(0)
 
     async def until(self, true: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(5):
             while not true():
                 await self.quiet()
 
@@ -171,7 +174,7 @@ class Room:
 
     async def play_out(self, *match_ids: str, think_us: int = 1_000) -> None:
         """Lets every agent answer at once what it is asked, until these matches are over."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(5):
             while any(match_id in self.hall.running for match_id in match_ids):
                 for player in self.players:
                     while player.unanswered:
@@ -198,4 +201,3 @@ class Room:
     async def close(self) -> None:
         for player in self.players:
             await player.stop()
-

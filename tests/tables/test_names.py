@@ -65,7 +65,19 @@ def test_the_refusal_does_not_repeat_the_name(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["a", "x" * MAX_LENGTH, "Anna Karenina", "Żółw", "Олена", "名前", "a-b_c.d", "🂡 ace", "<b>bold</b>", "'; DROP --", "%s%n"],
+    [
+        "a",
+        "x" * MAX_LENGTH,
+        "Anna Karenina",
+        "Żółw",
+        "Олена",
+        "名前",
+        "a-b_c.d",
+        "🂡 ace",
+        "<b>bold</b>",
+        "'; DROP --",
+        "%s%n",
+    ],
 )
 def test_a_name_that_people_can_read_is_taken_as_it_is(name: str) -> None:
     assert check_name(name) == name

@@ -96,6 +96,7 @@ class Table:
             # The referee went down before the creation could have its consequences.
             self.begin()
         if self.match.over:
+            self._end()  # all that is missing is the word for it
             return
         self._missing = {seat.seat for seat in self.match.seats if seat.agent_id}
         self.feed(inputs.Resume(seconds, nanos))
