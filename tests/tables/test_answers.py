@@ -116,7 +116,7 @@ async def test_an_illegal_answer_is_ruled_and_the_strike_told(room: Room) -> Non
 
 async def test_where_the_policy_asks_again_the_same_question_stays_open(room: Room) -> None:
     rule = match_pb2.FaultRule(kind=match_pb2.FAULT_KIND_MALFORMED, ask_again_count=1)
-    match_id, _, bert = await begun(room, policy=match_pb2.FaultPolicy(rules=[rule]))
+    _, _, bert = await begun(room, policy=match_pb2.FaultPolicy(rules=[rule]))
     bert.answer("what?")
     bert.answer(question=bert.question)
     assert await verdicts(room, bert) == [A.ANSWER_STATUS_FAULTED, A.ANSWER_STATUS_ACCEPTED]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from referee.v1 import event_pb2, match_pb2
@@ -75,7 +77,7 @@ async def test_the_question_says_how_much_time_is_left(room: Room) -> None:
 
 
 async def test_the_bank_is_used_when_the_allowance_is_gone(room: Room) -> None:
-    match_id, _, bert = await begun(room, options={"deals": 5})
+    _, _, bert = await begun(room, options={"deals": 5})
     await room.pass_time(120 * MS)
     bert.answer()
     await room.quiet()
@@ -97,7 +99,7 @@ async def test_an_untimed_decision_never_runs_out(room: Room) -> None:
 # No more open decisions than the agent takes.
 
 
-async def crowd(room: Room, count: int, **hello: object) -> tuple[Player, list[Player], list[str]]:
+async def crowd(room: Room, count: int, **hello: Any) -> tuple[Player, list[Player], list[str]]:
     """Lets bert play so many matches at once, each against somebody else, and be asked first in all of them."""
     bert = await room.connect("bert", max_matches=count, **hello)
     others, ids = [], []
@@ -156,12 +158,10 @@ async def test_a_question_put_at_the_cap_takes_nobodys_turn_afterwards(room: Roo
     bert = await room.connect("bert", max_matches=4, max_open_decisions=1)
     others = [await room.connect(name) for name in ("anna", "cleo", "dora", "emil")]
     untimed = match_pb2.Clock(untimed=True)
-    ids = []
-    for other in others[:2]:
-        ids.append(await room.started(duel(other.session.name, "bert", clock=untimed), other, bert))
+    specs = [(duel(other.session.name, "bert", clock=untimed), other) for other in others]
+    ids = [await room.started(spec, other, bert) for spec, other in specs[:2]]
     await room.pass_time(WAIT_CAP_US)
-    for other in others[2:]:
-        ids.append(await room.started(duel(other.session.name, "bert", clock=untimed), other, bert))
+    ids += [await room.started(spec, other, bert) for spec, other in specs[2:]]
     assert len(bert.of("decision")) == 2
     for _ in range(2):
         bert.answer(question=bert.unanswered[0])

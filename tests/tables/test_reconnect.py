@@ -12,7 +12,7 @@ from tables.kit import MS, Player, Room, S, duel
 CLOCK = match_pb2.Clock(allowance_ms=1_000, bank_ms=1_000, reconnect_grace_ms=600_000)
 
 
-async def begun(room: Room, **hello: object) -> tuple[str, Player, Player]:
+async def begun(room: Room, **hello: Any) -> tuple[str, Player, Player]:
     anna, bert = await room.connect("anna"), await room.connect("bert", **hello)
     match_id = await room.started(duel(clock=CLOCK, options={"deals": 10}), anna, bert)
     return match_id, anna, bert
@@ -92,6 +92,7 @@ async def test_the_newer_stream_wins(room: Room) -> None:
 async def test_a_stream_that_is_overtaken_while_it_comes_in_is_ended(room: Room) -> None:
     room.hall.create(duel("bot:first", "bot:first"))  # so that coming in has to wait for a commit
     import asyncio
+from typing import Any
 
     first, second = await asyncio.gather(room.connect("anna"), room.connect("anna"))
     assert first.session.closed is not None
@@ -102,6 +103,7 @@ async def test_a_stream_that_is_overtaken_while_it_comes_in_is_ended(room: Room)
 async def test_a_reconnect_in_the_middle_of_a_commit_hands_the_question_over_once(room: Room) -> None:
     _, anna, bert = await begun(room)
     import asyncio
+from typing import Any
 
     coming = asyncio.ensure_future(room.connect("anna", max_open_decisions=1))
     bert.answer()  # anna's question is put while she comes in
