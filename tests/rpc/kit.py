@@ -102,10 +102,6 @@ def play_out(agents: list[Agent], match_id: str, referee: Referee) -> None:
         referee.quiet()
         if match_id not in referee.do(lambda: dict(referee.hall.running)):
             return
-        table = referee.do(lambda: referee.hall.running[match_id])
-        asked = referee.do(lambda: (table.match.actor, table.match.offered_us))
-        if asked[0] is None or asked[1] is None:
-            continue
         for number, one in enumerate(agents):
             decisions = one.all("decision")
             for decision in decisions[answered[number] :]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from referee.v1 import error_reason_pb2 as reason_pb
@@ -91,8 +94,6 @@ async def test_the_newer_stream_wins(room: Room) -> None:
 
 async def test_a_stream_that_is_overtaken_while_it_comes_in_is_ended(room: Room) -> None:
     room.hall.create(duel("bot:first", "bot:first"))  # so that coming in has to wait for a commit
-    import asyncio
-from typing import Any
 
     first, second = await asyncio.gather(room.connect("anna"), room.connect("anna"))
     assert first.session.closed is not None
@@ -102,8 +103,6 @@ from typing import Any
 
 async def test_a_reconnect_in_the_middle_of_a_commit_hands_the_question_over_once(room: Room) -> None:
     _, anna, bert = await begun(room)
-    import asyncio
-from typing import Any
 
     coming = asyncio.ensure_future(room.connect("anna", max_open_decisions=1))
     bert.answer()  # anna's question is put while she comes in
