@@ -38,12 +38,13 @@ class Refusal(NamedTuple):
 
 def refusal_of(error: grpc.RpcError) -> Refusal:
     """Returns what a status says."""
-    status = rpc_status.from_call(error)
+    call: Any = error  # an RpcError is a Call, too
+    status = rpc_status.from_call(call)
     info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
     for detail in status.details if status is not None else ():
         detail.Unpack(info) or detail.Unpack(bad)
     fields = [violation.field for violation in bad.field_violations]
-    return Refusal(error.code(), info.reason, dict(info.metadata), error.details() or "", fields)  # type: ignore[attr-defined]
+    return Refusal(call.code(), info.reason, dict(info.metadata), call.details() or "", fields)
 
 
 def refused(call: Callable[[], Any]) -> Refusal:

@@ -1,7 +1,7 @@
 """The vocabulary of pytest-grpc, with a server that runs asyncio servicers.
 
-The plugin's own server runs servicers in threads and its fake one knows no asyncio at all; the names are kept, so that who knows
-them finds his way.
+The plugin's own server runs servicers in threads and its fake one knows no asyncio at all; the names are kept, so that
+who knows them finds his way.
 """
 
 from __future__ import annotations
