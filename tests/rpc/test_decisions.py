@@ -185,7 +185,7 @@ def test_three_strikes_cost_the_seat_and_harm_nobody_else(client: Client, agent:
 
 @pytest.mark.parametrize("count", [257, 10_000])
 def test_more_items_than_a_message_may_have_end_the_stream(asked: Asked, referee: Referee, count: int) -> None:
-    match_id, _, bert, question = asked
+    match_id, _, bert, _ = asked
     bert.send(*(item(pong=agent_pb.Pong()) for _ in range(count)))
     ended = bert.end()
     assert ended[:2] == (StatusCode.RESOURCE_EXHAUSTED, "MESSAGE_TOO_LARGE")
@@ -329,9 +329,7 @@ def test_an_answer_with_the_hello_counts(asked: Asked, agent: Make) -> None:
     _, _, bert, question = asked
     bert.close()
     again = agent("bert")
-    again.send(
-        item(hello=agent_pb.Hello(protocol_version=1)), item(answer=answer_to(question, question.legal[0]))
-    )
+    again.send(item(hello=agent_pb.Hello(protocol_version=1)), item(answer=answer_to(question, question.legal[0])))
     assert again.wait("verdict").status == V.ANSWER_STATUS_ACCEPTED
 
 
@@ -378,4 +376,3 @@ def test_listing_needs_the_states_that_there_are(client: Client) -> None:
         request = pb.ListMatchesRequest(states=[state])  # type: ignore[list-item]
         found = refused(lambda request=request: client.matches.ListMatches(request, metadata=HOST, timeout=9))  # type: ignore[misc]
         assert (found.code, found.fields) == (StatusCode.INVALID_ARGUMENT, ["states"])
-

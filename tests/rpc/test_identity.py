@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import grpc
 import pytest
 from grpc import StatusCode
 
@@ -351,4 +350,6 @@ def test_a_call_with_a_bad_credential_is_refused_even_where_none_is_needed(clien
     from referee.v1 import game_service_pb2 as game_pb
 
     call: grpc.UnaryUnaryMultiCallable[Any, Any] = client.games.ListGames
-    assert refused(lambda: call(game_pb.ListGamesRequest(), metadata=(("authorization", "x"),), timeout=9))[:2] == UNKNOWN
+    assert (
+        refused(lambda: call(game_pb.ListGamesRequest(), metadata=(("authorization", "x"),), timeout=9))[:2] == UNKNOWN
+    )
