@@ -1,4 +1,4 @@
-"""Facts about the libraries that the service relies on. One that turns red means: read rpc/server.py and register.py again."""
+"""Facts about the libraries that the service relies on. Where one turns red, look at rpc/server.py and register.py again."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_library_sends_the_text_of_a_parsing_error_too() -> None:
     def parse(data: bytes) -> Any:
         raise ValueError("seat 2 holds 7S")
 
-    handler = grpc.unary_unary_rpc_method_handler(echo, request_deserializer=parse)
+    handler: Any = grpc.unary_unary_rpc_method_handler(echo, request_deserializer=parse)
     with plain_server(handler) as (_, channel):
         found = refused(lambda: channel.unary_unary("/t.T/Call")(b"", timeout=5))
     assert found.code == StatusCode.UNKNOWN

@@ -185,7 +185,7 @@ def spec_for(name: str) -> match_pb2.MatchSpec:
 def pair_of(one: World, name: str) -> tuple[str, str]:
     """Returns two cards of one suit, seat 1's and another's, that nobody has seen."""
     other = GAMES[name][2]
-    dealt = [event for event in one.referee.of_log(one.match_id, "cards_dealt")]
+    dealt = one.referee.of_log(one.match_id, "cards_dealt")
     hands = [set().union(*(deal.hands[seat].cards for deal in dealt)) for seat in range(len(one.agents))]
     held = hands[other] if other is not None else set(dealt[-1].stock)
     shown = {event.card for event in one.referee.of_log(one.match_id, "card_shown")}
@@ -296,5 +296,3 @@ def test_an_attempt_that_is_asked_again_is_nobody_elses_to_see(monkeypatch: pyte
     for audience in ("seat 1", "seat 2", "seat 3", "public", "watch 1"):
         assert seen[0][audience] == seen[1][audience], audience
     assert seen[0]["seat 0"] != seen[1]["seat 0"]
-
-
