@@ -1,4 +1,4 @@
-"""Facts about the libraries that the service relies on. Where one turns red, look at rpc/server.py and register.py again."""
+"""Facts about the libraries that the service relies on: where one turns red, see to rpc/server.py and register.py."""
 
 from __future__ import annotations
 

@@ -282,11 +282,13 @@ def test_more_streams_than_a_connection_may_have_wait_on_their_side(
         one.cancel()
 
 
-@pytest.mark.parametrize("timeout", [-5, 0.000_001])  # Python takes 0 for none
+@pytest.mark.parametrize("timeout", [-5, 0.001])  # Python takes 0 for none
 def test_a_deadline_that_is_over_is_the_clients_own(client: Client, timeout: float) -> None:
-    request = pb.GetMatchRequest(match_id="x")
-    found = refused(lambda: client.matches.GetMatch(request, metadata=HOST, timeout=timeout))
+    match_id = client.create(duel("open", "open"))
+    request = pb.WatchMatchRequest(match_id=match_id, view=pb.View(public=pb.PublicView()))
+    found = refused(lambda: client.matches.WatchMatch(request, timeout=timeout))
     assert found[:2] == (StatusCode.DEADLINE_EXCEEDED, "")
+    assert client.get(match_id).match_id == match_id
 
 
 def test_a_deadline_of_ten_years_moves_no_clock_of_the_match(client: Client, agent: Make, referee: Referee) -> None:
