@@ -15,6 +15,7 @@ from referee.v1 import event_pb2, match_pb2
 from referee_client import Agent, Decision, PolicyAgent, plain
 from referee_client.client import Backoff, channel_credentials
 from referee_client.errors import CredentialError
+from referee_client.outbox import Outbox
 from referee_client.session import Session
 from referee_client.status import reason_of
 
@@ -213,3 +214,32 @@ def test_a_policy_becomes_an_agent() -> None:
 def test_an_agent_without_choose_says_so() -> None:
     with pytest.raises(NotImplementedError, match=r"Agent has no choose\(decision\)"):
         Agent().choose(Decision("m", "tiny", 0, 0, None, ("a",)))
+
+
+async def test_answers_go_out_when_half_of_the_tightest_time_is_gone() -> None:
+    time = 0.0
+
+    class Steady(First):
+        def choose(self, decision: Decision) -> str:
+            nonlocal time
+            time += 1
+            return "a"
+
+    session = Session(Steady())
+    session._clock = lambda: time
+    session.outbox = Outbox(hold=1_000)
+    session.hello()
+    names = [f"{number}" for number in range(6)]
+    session.receive(message(pb.Welcome(), *(offer(name) for name in names)))
+    work = asyncio.create_task(session.work())
+    await sent(session)
+    # The first question leaves 9 s, the second 5: so at 2.5 s, once the third is answered, three have to go.
+    times = [9, 5, 9, 9, 9, 9]
+    questions = [decision(0, name, allowance_us=left * 1_000_000) for name, left in zip(names, times, strict=True)]
+    session.receive(message(*questions))
+    batches: list[list[str]] = []
+    while sum(len(batch) for batch in batches) < len(names):
+        batches.append(await sent(session))
+    assert batches == [["0/0", "1/0", "2/0"], ["3/0", "4/0"], ["5/0"]]
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)

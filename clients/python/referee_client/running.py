@@ -115,6 +115,7 @@ def _run_in_thread(main: Coroutine[Any, Any, None]) -> None:
     """Runs a coroutine in a loop and thread of their own, and hands on its exception and Ctrl-C."""
     started: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
     errors: list[BaseException] = []
+    ended = threading.Event()
 
     async def body() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -127,16 +128,18 @@ def _run_in_thread(main: Coroutine[Any, Any, None]) -> None:
             asyncio.run(body())
         except BaseException as error:
             errors.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=work, name="referee-run", daemon=True)
-    thread.start()
+    threading.Thread(target=work, name="referee-run", daemon=True).start()
     stop = started.get()
     try:
-        thread.join()
+        # Not `Thread.join`: once that has been interrupted it takes the thread for ended and never waits again.
+        ended.wait()
     except KeyboardInterrupt:
         with contextlib.suppress(RuntimeError):  # the loop has ended by itself just now
             stop()
-        thread.join()
+        ended.wait()
         raise
     if errors:
         raise errors[0]

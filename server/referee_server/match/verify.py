@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,61 +55,64 @@ class Report:
 
 
 class _LogChance(SealedChance):
-    """Chance of a sealed log: what the log says, as far as it can be."""
+    """Chance of a sealed log: what the log says, within what could have been drawn.
+
+    Attributes:
+        place: where in the log the next draw is looked for.
+    """
 
     def __init__(self, events: Sequence[event_pb2.MatchEvent]) -> None:
         self._events = events
         self.place = 0
 
-    def _given(self, kind: str) -> event_pb2.MatchEvent:
-        for event in self._events[self.place :]:
-            if event.WhichOneof("payload") == kind:
-                return event
-        raise NotNowError("the log ends before what must follow")
+    def next(self, drawn: Callable[[event_pb2.MatchEvent], bool]) -> event_pb2.MatchEvent:
+        """Returns the next event that shows such a draw.
+
+        Raises:
+            LogError: the log has ended.
+        """
+        for place in range(self.place, len(self._events)):
+            if drawn(self._events[place]):
+                self.place = place + 1
+                return self._events[place]
+        raise LogError(self._events[-1].sequence, "the log ends before what must follow")
 
     def first_dealer(self, seats: int) -> int:
         """Takes the first dealer of the log."""
-        dealer = self._given("match_started").match_started.first_dealer
-        if not 0 <= dealer < seats:
-            raise NotNowError("there is no such first dealer")
-        return dealer
+        event = self.next(lambda event: event.HasField("match_started"))
+        if not 0 <= event.match_started.first_dealer < seats:
+            raise LogError(event.sequence, "there is no such first dealer")
+        return event.match_started.first_dealer
 
     def pack(self, deal: int, pack: Sequence[int]) -> Sequence[int]:
         """Takes the next pack of the log."""
-        given = list(self._given("cards_dealt").cards_dealt.pack)
+        event = self.next(lambda event: bool(event.cards_dealt.pack))
+        given = list(event.cards_dealt.pack)
         if sorted(given) != list(pack):
-            raise NotNowError("the pack dealt does not hold every card once")
+            raise LogError(event.sequence, "the pack does not hold every card once")
         return given
-
-    def substitute(self, seat: int, decision_id: int, count: int) -> int:
-        """Refuses: `_substitute_of_log` looks it up, because it takes the legal actions too."""
-        raise AssertionError("looked up elsewhere")
 
 
 class _SealedMachine(Machine):
-    """A machine that takes a sealed log's draws as given, within what could have been drawn."""
+    """A machine that takes a sealed log's draws as given."""
 
     __slots__ = ()
 
     def _substitute(self) -> event_pb2.ActionApplied:
-        chance = self.chance
+        chance, match = self.chance, self.match
         assert isinstance(chance, _LogChance)
-        match = self.match
-        for event in chance._events[chance.place :]:
-            applied = event.action_applied
-            if applied.source == event_pb2.ACTION_SOURCE_SUBSTITUTE:
-                action = match.game.number(applied.action)
-                if action is None or action not in match.playing.legal():
-                    break
-                seat = match.seats[match.playing.actor]
-                return event_pb2.ActionApplied(
-                    seat=seat.seat,
-                    decision_id=len(seat.outcomes),
-                    action=applied.action,
-                    source=event_pb2.ACTION_SOURCE_SUBSTITUTE,
-                    bank_us=seat.bank_us,
-                )
-        raise NotNowError("the substitute action is not legal, or missing")
+        event = chance.next(lambda event: event.action_applied.source == event_pb2.ACTION_SOURCE_SUBSTITUTE)
+        action = match.game.number(event.action_applied.action)
+        if action is None or action not in match.playing.legal():
+            raise LogError(event.sequence, "the substitute action is not legal")
+        seat = match.seats[match.playing.actor]
+        return event_pb2.ActionApplied(
+            seat=seat.seat,
+            decision_id=len(seat.outcomes),
+            action=event.action_applied.action,
+            source=event_pb2.ACTION_SOURCE_SUBSTITUTE,
+            bank_us=seat.bank_us,
+        )
 
 
 def parse(records: Sequence[bytes]) -> list[event_pb2.MatchEvent]:
