@@ -46,6 +46,8 @@ _log = structlog.get_logger(__name__)
 SERVER_VERSION: Final = f"referee {__version__}"
 _PRACTICE_LABEL: Final = "practice"
 _PRACTICE_BOT: Final = "greedy"
+_REST_US: Final = 10_000_000
+"""How long an agent is left alone by practice after a match that it did not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,10 @@ class Hall:
             session = self._sessions.get(seat.agent_id)
             if session is not None and session.tables.pop(table.match_id, None) is not None:
                 session.idle_since_us = self.clock.now_us()
+                if table.match.unstarted:
+                    # Who declines is not asked again at once, or it would go on for ever.
+                    session.rests_until_us = session.idle_since_us + _REST_US
+                    self.clock.call_at(session.rests_until_us, self._seat_everybody)
         task = asyncio.ensure_future(self._archive(table.match_id))
         self._archiving.add(task)
         task.add_done_callback(self._archiving.discard)
@@ -287,7 +293,7 @@ class Hall:
             label = match_pb2.Match.FromString(row.summary).label
             table = Table(self, machine, label, row.create_time_ms * 10**6)
             self._tables[row.match_id] = table
-            table.feed(inputs.Resume(now_ns // 10**9, now_ns % 10**9))
+            table.resume(now_ns // 10**9, now_ns % 10**9)
             count += 1
         return count
 
@@ -357,7 +363,8 @@ class Hall:
             table.offer()
         if self.settings.practice:
             for session in sorted(self._sessions.values(), key=lambda one: one.idle_since_us):
-                if not session.tables and session.hello.takes_open_seats and session.has_room:
+                rested = self.clock.now_us() >= session.rests_until_us
+                if not session.tables and session.hello.takes_open_seats and session.has_room and rested:
                     self._practise(session)
 
     def _fill(self, table: Table) -> None:

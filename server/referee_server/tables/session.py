@@ -36,6 +36,7 @@ class Session:
         open_count: how many decisions it has been sent and has not answered.
         waiting: tables whose question waits until another one is answered, the longest first.
         idle_since_us: since when it has room for another match.
+        rests_until_us: until when no practice match is made for it.
         closed: why it ended; None while it lives.
     """
 
@@ -49,6 +50,7 @@ class Session:
         self.open_count = 0
         self.waiting: deque[Table] = deque()
         self.idle_since_us = now_us
+        self.rests_until_us = now_us
         self.closed: RefusedError | None = None
         self.left = False
         self._queue: deque[agent_pb.ServerItem] = deque()
