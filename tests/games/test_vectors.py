@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from referee_games import registry
-from referee_games.contract import CHANCE, OVER, DealScored, Fact, Game
+from referee_games.contract import CHANCE, OVER, DealScored, Fact
+
+from .play import pack_of
 
 HOME = Path(__file__).parent.parent / "data" / "vectors"
 FOLDERS = [HOME, *(Path(folder) for folder in [os.environ.get("REFEREE_VECTORS", "")] if folder)]
@@ -22,15 +24,6 @@ def vectors() -> Iterator[Any]:
             with path.open(encoding="utf-8") as lines:
                 for number, line in enumerate(lines, 1):
                     yield pytest.param(line, id=f"{path.stem}-{number}")
-
-
-def pack_of(game: Game, dealer: int, hands: list[list[str]], stock: list[str]) -> list[int]:
-    """Puts dealt cards back into the pack that they were dealt from: one a seat, clockwise from the dealer's left."""
-    order = [(dealer + 1 + step) % len(hands) for step in range(len(hands))]
-    texts = [card for layer in zip(*(hands[seat] for seat in order), strict=True) for card in layer] + stock
-    numbers = [game.number(text) for text in texts]
-    assert sorted(number for number in numbers if number is not None) == list(game.pack)
-    return [number for number in numbers if number is not None]
 
 
 @pytest.mark.parametrize("line", list(vectors()))
