@@ -11,7 +11,7 @@ import structlog
 
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import error_reason_pb2 as reason_pb
-from referee.v1 import event_pb2, match_pb2
+from referee.v1 import event_pb2
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.rpc.gate import Caller, Gate
@@ -159,7 +159,7 @@ class _Stream:
         if table is not None:
             table.answer(self._session, answer, received_us)
             return
-        over = _held_seat(self._hall, answer.match_id, self._session.agent_id)
+        over = self._hall.held_seats(answer.match_id, self._session.agent_id)
         status = event_pb2.ANSWER_STATUS_MATCH_OVER if over else event_pb2.ANSWER_STATUS_NO_SEAT
         verdict = pb.Verdict(match_id=answer.match_id, decision_id=answer.decision_id, status=status)
         self._hall.committer.tell(self._session, pb.ServerItem(verdict=verdict))
@@ -187,20 +187,12 @@ class _Stream:
     def _table(self, match_id: str) -> Table:
         table = self._session.tables.get(match_id)
         if table is None or table.match.over:
-            if table is not None or _held_seat(self._hall, match_id, self._session.agent_id):
+            if table is not None or self._hall.held_seats(match_id, self._session.agent_id):
                 raise RefusedError(reason_pb.ERROR_REASON_MATCH_OVER, "the match has ended", match_id=match_id)
             raise RefusedError(
                 reason_pb.ERROR_REASON_NO_SEAT, "this agent has no seat in such a match", match_id=match_id
             )
         return table
-
-
-def _held_seat(hall: Hall, match_id: str, agent_id: str) -> bool:
-    """Tells whether the agent had a seat in a match that has ended."""
-    row = hall.journal.match(match_id) if len(match_id) == 26 else None
-    if row is None or not row.final:
-        return False
-    return any(seat.agent_id == agent_id for seat in match_pb2.Match.FromString(row.summary).seats)
 
 
 def _items(data: bytes) -> list[pb.ClientItem]:

@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee.v1 import event_pb2, match_pb2
 from referee_client import convert
@@ -46,6 +47,8 @@ _log = structlog.get_logger(__name__)
 SERVER_VERSION: Final = f"referee {__version__}"
 _PRACTICE_LABEL: Final = "practice"
 _PRACTICE_BOT: Final = "greedy"
+_MAX_ID: Final = 64
+"""No id is longer, in characters; longer text is not looked up."""
 _REST_US: Final = 10_000_000
 """How long an agent is left alone by practice after a match that it did not start."""
 
@@ -318,11 +321,30 @@ class Hall:
         await self.committer.settled()
         if self._sessions.get(session.agent_id) is not session or session.closed is not None:
             return
+        self._tell_ended(session)
         after = {position.match_id: position.after_sequence for position in session.hello.positions}
         for table in list(self._tables.values()):
             if table.seats_of(session.agent_id):
                 table.attach(session, after)
         self._seat_everybody()
+
+    def _tell_ended(self, session: Session) -> None:
+        """Tells an agent the end of the matches that it believes to be running and that ended while it was away."""
+        for position in session.hello.positions:
+            if position.match_id in self._tables:
+                continue
+            for seat, result in self.held_seats(position.match_id, session.agent_id):
+                over = agent_pb.MatchOver(match_id=position.match_id, seat=seat, result=result)
+                session.push(agent_pb.ServerItem(match_over=over))
+
+    def held_seats(self, match_id: str, agent_id: str) -> list[tuple[int, match_pb2.MatchResult]]:
+        """Returns the seats that an agent had in a match that has ended, each with the result."""
+        row = self.journal.match(match_id) if len(match_id) <= _MAX_ID else None
+        if row is None or not row.final:
+            return []
+        match = match_pb2.Match.FromString(row.summary)
+        match.result.digest = row.digest
+        return [(seat.seat, match.result) for seat in match.seats if seat.agent_id == agent_id]
 
     async def wait_for_sessions(self, count: int) -> None:
         """Waits until that many agents are connected."""

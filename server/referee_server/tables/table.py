@@ -124,6 +124,8 @@ class Table:
         else:
             self._judge(seat, answer, max(0, received_us - self._epoch_us), verdict)
         self._host.committer.tell(session, agent_pb.ServerItem(verdict=verdict))
+        if verdict.asked_again:
+            self._host.committer.tell(session, self._question(seat))
 
     def _judge(self, seat: int, answer: agent_pb.Answer, received_us: int, verdict: agent_pb.Verdict) -> None:
         match = self.match
@@ -312,20 +314,25 @@ class Table:
             self._hand_over(session, seat)
 
     def _hand_over(self, session: Session, seat: int) -> None:
+        self._asked = session
+        session.open_count += 1
+        self._host.committer.tell(session, self._question(seat))
+
+    def _question(self, seat: int) -> agent_pb.ServerItem:
+        """Returns the question that is open, with the time that is left now."""
         match = self.match
         decision = convert.decision_to(match.question(seat))
-        clock = match.created.spec.clock
-        if match.offered_us is not None and not match.untimed:
+        if match.untimed:
+            decision.untimed = True
+        elif match.offered_us is not None:
             used_us = max(0, self.now_us - match.offered_us)
-            allowance_us = clock.allowance_ms * 1_000
+            allowance_us = match.created.spec.clock.allowance_ms * 1_000
             decision.allowance_us = max(0, allowance_us - used_us)
             decision.bank_us = max(0, match.seats[seat].bank_us - max(0, used_us - allowance_us))
         last = match.seats[seat].last
         if last is not None:
             decision.last.think_us, decision.last.transit_us, decision.last.lateness_us = last
-        self._asked = session
-        session.open_count += 1
-        self._host.committer.tell(session, agent_pb.ServerItem(decision=decision))
+        return agent_pb.ServerItem(decision=decision)
 
     def _took(self, events: list[event_pb2.MatchEvent]) -> None:
         """Sends events to the journal and, once they are there, to the seats that want them."""
