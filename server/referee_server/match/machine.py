@@ -96,10 +96,14 @@ class Machine:
                 match_time_us=now_us,
                 **{_FIELDS[type(payload)]: payload},  # type: ignore[arg-type]  # the field of this type
             )
-            match.evolve(event)
+            self._take(event)
             events.append(event)
             payload = self._follow()
         return events
+
+    def _take(self, event: event_pb2.MatchEvent) -> None:
+        """Takes a decided event into the match, before what follows from it is decided."""
+        self.match.evolve(event)
 
     def wake_at(self) -> int | None:
         """Returns the match time at which a `Tick` is due, or None."""

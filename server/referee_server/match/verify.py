@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from referee.v1 import event_pb2, match_pb2
 from referee_client import convert
@@ -54,65 +54,93 @@ class Report:
     ended: bool
 
 
-class _LogChance(SealedChance):
-    """Chance of a sealed log: what the log says, within what could have been drawn.
+class _Checker(Machine):
+    """A machine that holds each event it decides against the one that is stored.
 
     Attributes:
-        place: where in the log the next draw is looked for.
+        log: the events.
+        place: of the stored event that has to be decided next.
     """
 
-    def __init__(self, events: Sequence[event_pb2.MatchEvent]) -> None:
-        self._events = events
-        self.place = 0
+    __slots__ = ("log", "place")
 
-    def next(self, drawn: Callable[[event_pb2.MatchEvent], bool]) -> event_pb2.MatchEvent:
-        """Returns the next event that shows such a draw.
+    def __init__(self, match: Match, secret: bytes | None, log: Sequence[event_pb2.MatchEvent]) -> None:
+        super().__init__(match, secret)
+        self.log = log
+        self.place = 1
+        if secret is None:
+            self.chance = _LogChance(self)
 
-        Raises:
-            LogError: the log has ended.
-        """
-        for place in range(self.place, len(self._events)):
-            if drawn(self._events[place]):
-                self.place = place + 1
-                return self._events[place]
-        raise LogError(self._events[-1].sequence, "the log ends before what must follow")
+    @property
+    def due(self) -> event_pb2.MatchEvent:
+        """The stored event that has to be decided next."""
+        if self.place >= len(self.log):
+            raise LogError(self.log[-1].sequence, "the log ends before what must follow")
+        return self.log[self.place]
+
+    def check(self) -> None:
+        """Decides the whole log again."""
+        self.begin()
+        while self.place < len(self.log):
+            event = self.due
+            try:
+                self.step(input_of(event, self.match), event.match_time_us)
+            except ValueError as error:
+                newer = not self.due.WhichOneof("payload")
+                raise LogError(self.due.sequence, str(error), newer=newer) from None
+
+    def begin(self) -> list[event_pb2.MatchEvent]:
+        """Decides what follows from the creation, unless the log ends with that: it is stored by itself."""
+        return super().begin() if len(self.log) > 1 else []
+
+    def _take(self, event: event_pb2.MatchEvent) -> None:
+        stored = self.due
+        event.sequence = stored.sequence
+        if event != stored:
+            raise LogError(stored.sequence, _difference(event, stored), newer=not stored.WhichOneof("payload"))
+        super()._take(event)
+        self.place += 1
+
+    def _substitute(self) -> Message:
+        if self.secret is not None:
+            return super()._substitute()
+        match = self.match
+        text = self.due.action_applied.action
+        action = match.game.number(text)
+        if action is None or action not in match.playing.legal():
+            raise LogError(self.due.sequence, "a substitute action, and a legal one, must follow")
+        seat = match.seats[match.playing.actor]
+        return event_pb2.ActionApplied(
+            seat=seat.seat,
+            decision_id=len(seat.outcomes),
+            action=text,
+            source=event_pb2.ACTION_SOURCE_SUBSTITUTE,
+            bank_us=seat.bank_us,
+        )
+
+
+class _LogChance(SealedChance):
+    """Chance of a sealed log: what the log says, within what could have been drawn."""
+
+    def __init__(self, checker: _Checker) -> None:
+        self._checker = checker
 
     def first_dealer(self, seats: int) -> int:
         """Takes the first dealer of the log."""
-        event = self.next(lambda event: event.HasField("match_started"))
+        event = self._checker.due
         if not 0 <= event.match_started.first_dealer < seats:
             raise LogError(event.sequence, "there is no such first dealer")
         return event.match_started.first_dealer
 
     def pack(self, deal: int, pack: Sequence[int]) -> Sequence[int]:
-        """Takes the next pack of the log."""
-        event = self.next(lambda event: bool(event.cards_dealt.pack))
+        """Takes the pack of the log."""
+        event = self._checker.due
+        if not event.HasField("cards_dealt"):
+            return pack  # any: it is not what follows
         given = list(event.cards_dealt.pack)
         if sorted(given) != list(pack):
             raise LogError(event.sequence, "the pack does not hold every card once")
         return given
-
-
-class _SealedMachine(Machine):
-    """A machine that takes a sealed log's draws as given."""
-
-    __slots__ = ()
-
-    def _substitute(self) -> event_pb2.ActionApplied:
-        chance, match = self.chance, self.match
-        assert isinstance(chance, _LogChance)
-        event = chance.next(lambda event: event.action_applied.source == event_pb2.ACTION_SOURCE_SUBSTITUTE)
-        action = match.game.number(event.action_applied.action)
-        if action is None or action not in match.playing.legal():
-            raise LogError(event.sequence, "the substitute action is not legal")
-        seat = match.seats[match.playing.actor]
-        return event_pb2.ActionApplied(
-            seat=seat.seat,
-            decision_id=len(seat.outcomes),
-            action=event.action_applied.action,
-            source=event_pb2.ACTION_SOURCE_SUBSTITUTE,
-            bank_us=seat.bank_us,
-        )
 
 
 def parse(records: Sequence[bytes]) -> list[event_pb2.MatchEvent]:
@@ -161,29 +189,9 @@ def verify(events: Sequence[event_pb2.MatchEvent]) -> Report:
             raise LogError(number, "the secret is not the one that was committed to")
     # What a newer referee lets others pass over is no part of what is decided.
     events = [event for event in events if event.WhichOneof("payload") or not event.ignorable]
-    if secret is None:
-        machine: Machine = _SealedMachine(match, None)
-        machine.chance = _LogChance(events)
-    else:
-        machine = Machine(match, secret)
-    _take_stray_counts(machine, events)
-    place = 1
-    while place < len(events):
-        event = events[place]
-        if isinstance(machine.chance, _LogChance):
-            machine.chance.place = place
-        try:
-            decided = machine.begin() if place == 1 else []
-            decided = decided or machine.step(input_of(event, match), event.match_time_us)
-        except (NotNowError, ValueError) as error:
-            raise LogError(event.sequence, str(error), newer=not event.WhichOneof("payload")) from None
-        for mine, stored in zip(decided, events[place:], strict=False):
-            mine.sequence = stored.sequence
-            if mine != stored:
-                raise LogError(stored.sequence, _difference(mine, stored), newer=not stored.WhichOneof("payload"))
-        place += len(decided)
-    if place > len(events):
-        raise LogError(events[-1].sequence, "the log ends before what must follow")
+    checker = _Checker(match, secret, events)
+    _take_stray_counts(checker, events)
+    checker.check()
     return Report(match=match, sealed=secret is None, ended=match.over)
 
 
@@ -310,7 +318,7 @@ def _take_stray_counts(machine: Machine, events: Sequence[event_pb2.MatchEvent])
 def _difference(mine: event_pb2.MatchEvent, stored: event_pb2.MatchEvent) -> str:
     kinds = mine.WhichOneof("payload"), stored.WhichOneof("payload")
     if kinds[0] != kinds[1]:
-        return f"it is {kinds[1]}, where {kinds[0]} must follow"
+        return f"it is {kinds[1] or 'of a kind unknown here'}, where {kinds[0]} must follow"
     if mine.match_time_us != stored.match_time_us:
         return f"{kinds[1]} is not at the time of its cause"
     mine_payload, stored_payload = getattr(mine, str(kinds[0])), getattr(stored, str(kinds[0]))
