@@ -205,12 +205,13 @@ def input_of(event: event_pb2.MatchEvent, match: Match) -> inputs.Input:
     payload = getattr(event, kind) if kind else None
     match payload:
         case event_pb2.ActionApplied(source=event_pb2.ACTION_SOURCE_AGENT):
-            received_us = (match.offered_us or 0) + payload.think_us
-            return inputs.Answer(payload.seat, payload.decision_id, payload.action.encode(), received_us)
+            received_us = (match.offered_us or 0) + _elapsed_us(payload)
+            raw = payload.action.encode()
+            return inputs.Answer(payload.seat, payload.decision_id, raw, received_us, payload.lateness_us)
         case event_pb2.ActionApplied(source=event_pb2.ACTION_SOURCE_BOT | event_pb2.ACTION_SOURCE_SUBSTITUTE_BOT):
             return inputs.Choose(payload.seat, payload.decision_id, payload.action)
         case event_pb2.DecisionOffered():
-            return inputs.Ask(payload.seat, payload.wait_us)
+            return inputs.Ask(payload.seat, payload.wait_us, payload.transit_us)
         case event_pb2.SeatFilled():
             return inputs.Fill(payload.seat.seat, payload.seat.agent_id, payload.seat.name)
         case event_pb2.SeatOffered():
@@ -238,11 +239,18 @@ def _fault_input(ruled: event_pb2.FaultRuled, match: Match) -> inputs.Input:
             raise NotNowError("no answer has as many bytes as that")
         # What was cut off the raw answer cannot have been an action: those are far shorter than what is kept.
         raw = ruled.raw_answer + bytes(max(0, ruled.raw_answer_size - len(ruled.raw_answer)))
-        return inputs.Answer(ruled.seat, ruled.decision_id, raw, (match.offered_us or 0) + ruled.think_us)
+        received_us = (match.offered_us or 0) + _elapsed_us(ruled)
+        return inputs.Answer(ruled.seat, ruled.decision_id, raw, received_us, ruled.lateness_us)
     # To decline has the same outcome as to let the time run out, and can come when another seat's has run out too.
     if ruled.kind == match_pb2.FAULT_KIND_START_TIMEOUT:
         return inputs.Decline(ruled.seat)
-    return inputs.Tick()
+    if ruled.kind in inputs.ACCUSATIONS:
+        return inputs.Accuse(ruled.seat, ruled.kind)
+    return inputs.Tick(ruled.lateness_us)
+
+
+def _elapsed_us(payload: event_pb2.ActionApplied | event_pb2.FaultRuled) -> int:
+    return payload.think_us + payload.transit_us + payload.lateness_us
 
 
 def _begin(events: Sequence[event_pb2.MatchEvent]) -> Match:

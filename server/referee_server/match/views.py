@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from referee.v1 import event_pb2
+from referee.v1 import event_pb2, match_pb2
 from referee_games.contract import PUBLIC, Game
 
 ALL: Final = -2
@@ -44,6 +44,16 @@ def project(event: event_pb2.MatchEvent, audience: int, game: Game) -> event_pb2
     return seen
 
 
+def seen_result(result: match_pb2.MatchResult, audience: int) -> match_pb2.MatchResult:
+    """Returns a result as an audience sees it: how long a seat thought is for that seat alone, and for `ALL`."""
+    seen = match_pb2.MatchResult()
+    seen.CopyFrom(result)
+    if audience != ALL:
+        del seen.seat_times[:]
+        seen.seat_times.extend(time for time in result.seat_times if time.seat == audience)
+    return seen
+
+
 class Projector:
     """One audience's view of one match, numbered from 1 without gaps."""
 
@@ -76,6 +86,7 @@ class Projector:
 def _round_bank(payload: Any, audience: int, game: Game) -> None:
     payload.bank_us -= payload.bank_us % ROUND_US
     payload.ClearField("wait_us")
+    payload.ClearField("transit_us")
 
 
 def _hide_created(payload: event_pb2.MatchCreated, audience: int, game: Game) -> None:
@@ -104,13 +115,14 @@ def _hide_action(payload: event_pb2.ActionApplied, audience: int, game: Game) ->
 
 
 def _hide_fault(payload: event_pb2.FaultRuled, audience: int, game: Game) -> None:
-    for field in ("raw_answer", "raw_answer_size", "legal", "think_us", "lateness_us"):
+    for field in ("raw_answer", "raw_answer_size", "legal", "think_us", "transit_us", "lateness_us"):
         payload.ClearField(field)
     payload.bank_us -= payload.bank_us % ROUND_US
 
 
 def _hide_end(payload: event_pb2.MatchEnded, audience: int, game: Game) -> None:
     payload.ClearField("ignored_counts")
+    payload.result.CopyFrom(seen_result(payload.result, audience))
 
 
 _OWN: Final = frozenset({"decision_offered", "action_applied", "fault_ruled", "answer_ignored", "seat_ready"})

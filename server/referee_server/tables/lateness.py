@@ -1,8 +1,8 @@
 """How late the referee itself is: it measures all the time, and never charges it to an agent.
 
-A beat is due every ten milliseconds. By how much a beat comes late is time in which the loop did something else and could
-not have read an answer or fired a timer. The sum only grows; what it grew by while a question was open is taken off the
-time of that question.
+A beat is due every ten milliseconds. By how much a beat comes late is time in which the loop did something else and
+could not have read an answer or fired a timer. The sum only grows; what it grew by while a question was open is taken
+off the time of that question.
 """
 
 from __future__ import annotations
