@@ -92,7 +92,7 @@ class Chaos:
                 continue
             for seat in driver.match.seats:
                 try:
-                    if chance.random() < self.wildness / 5:
+                    if chance.random() < self.wildness / 5 and driver.machine.wake_at() is not None:
                         driver.tick()
                     elif seat.offered_us is None:
                         driver.step(inputs.OfferSeat(seat.seat))
