@@ -130,37 +130,33 @@ class Pair:
             world.now += after
             if one is not None:
                 world.step(one)
-        ends = []
-        for world, start in zip(self.worlds, before, strict=True):
-            fresh = world.events[start:]
-            told = [number for number, event in enumerate(fresh) if self.swapped & {*cards_seen(event, self.viewer)}]
-            ends.append(start + told[0] if told else None)
-        known = any(end is not None for end in ends) or self._passed(before)
+        fresh = [world.events[start:] for world, start in zip(self.worlds, before, strict=True)]
         looks = [world.look(start) for world, start in zip(self.worlds, before, strict=True)]
-        if not known:
-            assert looks[0] == looks[1]
-        else:
+        alike = min(self._alike(events, other) for events, other in (fresh, fresh[::-1]))
+        known = alike < max(len(events) for events in fresh)
+        if known:
+            # Up to the event that tells the difference by the rules of the game nothing may be told differently.
             shortest = min(len(look) for look in looks)
             apart = next((n for n in range(shortest) if looks[0][n] != looks[1][n]), shortest)
-            self._check_apart(before, ends, apart)
+            projector = Projector(self.viewer, self.worlds[0].match.game)
+            assert apart >= len(projector.see(fresh[0][:alike]))
+        else:
+            assert looks[0] == looks[1]
         self.compared += len(looks[0])
         return not known
 
-    def _passed(self, before: Sequence[int]) -> bool:
-        """Tells whether one world alone went on by itself with a pass, which tells what the seat does not hold."""
-        fresh = [world.events[start:] for world, start in zip(self.worlds, before, strict=True)]
-        passes = [
-            sum(event.action_applied.action == "pass" for event in events if event.HasField("action_applied"))
-            for events in fresh
-        ]
-        return passes[0] != passes[1]
+    def _alike(self, events: Sequence[Event], other: Sequence[Event]) -> int:
+        """Returns how many events of one world come before the viewer may be told the difference.
 
-    def _check_apart(self, before: Sequence[int], ends: Sequence[int | None], apart: int) -> None:
-        """Checks that nothing before the event that tells the difference was told differently."""
-        for world, start, end in zip(self.worlds, before, ends, strict=True):
-            if end is not None:
-                projector = Projector(self.viewer, world.match.game)
-                assert len(projector.see(world.events[start:end])) <= apart
+        That is a card of those that are swapped, or a pass that the referee plays for a seat in this world alone: it
+        tells what the seat does not hold.
+        """
+        passes = sum(event.action_applied.action == "pass" for event in other)
+        for number, event in enumerate(events):
+            passes -= event.action_applied.action == "pass"
+            if passes < 0 or self.swapped & {*cards_seen(event, self.viewer)}:
+                return number
+        return max(len(events), len(other))
 
     def play(self, turns: int) -> None:
         """Plays on until the worlds look different to the viewer, or have ended, or for so many decisions."""
