@@ -404,6 +404,7 @@ async def test_many_followers_are_each_given_everything(journal: Journal) -> Non
 
 
 async def test_commit_in_another_thread_wakes_a_follower(journal: Journal) -> None:
+    asyncio.get_running_loop().set_debug(True)  # so that a call from the wrong thread is an error
     journal.commit([added()])
     waiting = asyncio.ensure_future(anext(journal.follow("m1")))
     await asyncio.sleep(0)

@@ -21,6 +21,7 @@ from referee_server.journal import (
     Durability,
     EventsAdded,
     ForeignFileError,
+    LogStored,
     NewerSchemaError,
     OlderSchemaError,
     OpenError,
@@ -30,7 +31,9 @@ from referee_server.journal import (
     StorageFullError,
     StorageIOError,
     TruncatedLogError,
+    WrongLogError,
     open_read_only,
+    pack,
     sqlite_open,
     wal_reset_bug,
 )
@@ -535,6 +538,8 @@ def test_damaged_match_takes_no_events_and_the_others_go_on(path: Path) -> None:
         row = journal.match("m1")
         assert row is not None
         assert (row.damaged_at, row.event_count, row.final) == (3, 2, True)
+        with pytest.raises(WrongLogError):
+            journal.commit([LogStored("m1", pack("m1", [b"a", b"b"]))])
         with pytest.raises(DamagedLogError) as caught:
             journal.read("m1")
         assert caught.value.place == 3
