@@ -7,7 +7,8 @@
 Duplicate play: every set has its own deals and first dealer, and is played once by each way to give `--sides` of the
 sides to A and the others to B, so that both bots hold every hand equally often. The figure of a set is A's points a
 side less B's, averaged over these matches; sets are independent of each other, matches within a set are not, so the
-95 % interval comes from a bootstrap over sets. Bots play straight on the engine, without service or clock.
+95 % interval comes from a bootstrap over sets. Bots play straight on the engine, without service or clock; the time
+a decision takes is processor time of the bot alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import statistics
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import combinations
-from time import perf_counter
+from time import process_time
 
 from referee_games import bots, registry
 from referee_games.contract import CHANCE, OVER, Decision, Game, Options, State
@@ -35,8 +36,8 @@ class Player:
         bot: the bot.
         places: how often one of its sides came first, second and so on.
         decisions: how many decisions it took.
-        seconds: how long they took it altogether.
-        longest: the longest of them.
+        seconds: the processor time of all of them.
+        longest: the processor time of the longest.
     """
 
     bot: bots.Bot
@@ -47,9 +48,9 @@ class Player:
 
     def choose(self, decision: Decision) -> str:
         """Asks the bot and keeps the time."""
-        start = perf_counter()
+        start = process_time()
         action = self.bot.choose(decision)
-        spent = perf_counter() - start
+        spent = process_time() - start
         self.decisions += 1
         self.seconds += spent
         self.longest = max(self.longest, spent)
@@ -133,7 +134,7 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=100, help="how many sets of deals (default 100)")
     parser.add_argument("--sides", type=int, default=1, help="how many sides A gets (default 1)")
     parser.add_argument("--seed", type=int, default=0, help="a number that everything follows from (default 0)")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     try:
         game = registry.find(given.game)
         options = game.configure(dict(option.partition("=")[::2] for option in given.options))
@@ -146,11 +147,9 @@ def main() -> None:
     figures = duel(game, options, pair, given.sides, given.seed.to_bytes(32, "big", signed=True), given.sets)
 
     low, high = interval(figures)
-    wins = "lower" if game.lowest_wins else "higher"
+    better = f"{'lower' if game.lowest_wins else 'higher'} is better"
     print(f"{given.game} {' '.join(given.options)}: {given.a} (A) against {given.b} (B), {given.sets} sets")
-    print(
-        f"A - B, points a match: {statistics.fmean(figures):+.1f}, 95 % from {low:+.1f} to {high:+.1f}; {wins} is better"
-    )
+    print(f"A - B a match: {statistics.fmean(figures):+.1f} points, 95 % from {low:+.1f} to {high:+.1f}; {better}")
     for letter, player in zip("AB", pair, strict=True):
         count = player.places.total()
         shares = "  ".join(f"{place}: {100 * player.places[place] / count:.1f} %" for place in sorted(player.places))

@@ -84,21 +84,19 @@ def _powers(led: int, trump: int, reverse: bool) -> tuple[int, ...]:
     return (*strengths, 21, 21)
 
 
-# By whether the order is reversed, then the trump suit, then the suit led (the jokers being the fifth).
-_POWERS: Final = tuple(
-    tuple(tuple(_powers(led, trump, reverse) for led in range(5)) for trump in range(4)) for reverse in (False, True)
-)
-
-
-def _following(joker: str, trump: int, led: int) -> tuple[int, bool]:
-    """Returns what has to be followed when `led` is led, and whether a joker may be played by who can (R8)."""
+def _lead(joker: str, reverse: bool, trump: int, led: int) -> tuple[int, bool, tuple[int, ...]]:
+    """Returns what a lead settles: the suit to follow, whether a joker may be played by who can, the strengths (R8)."""
     suit = led if led != _JOKERS else trump if joker == "as_trump" else _NO_SUIT
-    return suit, joker == "any_time" or (joker == "as_trump" and suit == trump)
+    jokers_follow = joker == "any_time" or (joker == "as_trump" and suit == trump)
+    return suit, jokers_follow, _powers(led, trump, reverse)
 
 
-# By the option `joker`, then the trump suit, then the suit led (the jokers being the fifth).
-_FOLLOWING: Final = {
-    joker: tuple(tuple(_following(joker, trump, led) for led in range(5)) for trump in range(4))
+# By the option `joker`, whether the order is reversed, the trump suit, and the suit led (the jokers being the fifth).
+_LEADS: Final = {
+    joker: tuple(
+        tuple(tuple(_lead(joker, reverse, trump, led) for led in range(5)) for trump in range(4))
+        for reverse in (False, True)
+    )
     for joker in ("when_void", "any_time", "as_trump")
 }
 
@@ -107,33 +105,10 @@ class RegicideState(State):
     """One match of Regicide."""
 
     __slots__ = (
-        "_deals",
-        "_declined",
-        "_discarded",
-        "_following",
-        "_hands",
-        "_jokers_follow",
-        "_king",
-        "_opened",
-        "_opener",
-        "_options",
-        "_phase",
-        "_pot",
-        "_reversed",
-        "_seats",
-        "_sides",
-        "_size",
-        "_stock",
-        "_suit",
-        "_taken",
-        "_totals",
-        "_trick",
-        "_tricks",
-        "_trump",
-        "actor",
-        "deal_number",
-        "dealer",
-    )
+        "_best", "_deals", "_declined", "_discarded", "_hands", "_jokers_follow", "_king", "_leads", "_opened",
+        "_opener", "_options", "_phase", "_pot", "_power", "_reversed", "_seats", "_seen", "_sides", "_size", "_stock",
+        "_suit", "_taken", "_totals", "_trick", "_tricks", "_trump", "_winner", "actor", "deal_number", "dealer",
+    )  # fmt: skip
 
     def __init__(self, options: Options, first_dealer: int) -> None:
         self.actor = CHANCE
@@ -141,7 +116,7 @@ class RegicideState(State):
         self.dealer = first_dealer
         self._options = options
         self._sides = _sides(options)
-        self._following = _FOLLOWING[str(options["joker"])]
+        self._leads = _LEADS[str(options["joker"])]
         self._seats = int(options["players"])
         self._size = HAND if options["stock"] == "exchange" else 42 // self._seats  # tricks in a deal
         self._totals: tuple[int, ...] = (0,) * len(self._sides)
@@ -163,8 +138,12 @@ class RegicideState(State):
         self._king = -1  # who took the last trick, and therefore has no right to change after the next (R10)
         self._suit = _NO_SUIT  # what has to be followed
         self._jokers_follow = False  # whether a joker may be played by who can follow
+        self._power: tuple[int, ...] = ()  # by card, its strength in the trick being played
+        self._best = 0  # the strongest so far
+        self._winner = -1  # and whose it is
         self._trick: list[int] = []
         self._tricks: list[tuple[TrickTaken, int, bool]] = []  # with the trump suit and the order of the time
+        self._seen: tuple[Trick, ...] = ()  # what views tell of the tricks, kept from one to the next
         self._taken = [0] * self._seats
 
     def deal(self, pack: Sequence[int]) -> tuple[Fact, ...]:
@@ -211,11 +190,16 @@ class RegicideState(State):
             suit = _SUIT[action]
             self._hands[seat][suit] ^= _BIT[action]
             trick = self._trick
+            if not trick:
+                self._suit, self._jokers_follow, self._power = self._leads[self._reversed][self._trump][suit]
+                self._best = self._power[action]
+                self._winner = seat
+            elif self._power[action] > self._best:  # of two jokers, equals, the one played first takes the trick
+                self._best = self._power[action]
+                self._winner = seat
             trick.append(action)
             if len(trick) == self._seats:
                 return self._take()
-            if len(trick) == 1:
-                self._suit, self._jokers_follow = self._following[self._trump][suit]
             self.actor = (seat + 1) % self._seats
             return NOTHING
         if self._phase == "change":
@@ -289,15 +273,8 @@ class RegicideState(State):
 
     def _take(self) -> tuple[Fact, ...]:
         """Gives a complete trick to its strongest card (R9) and, after the last of a deal, scores it."""
-        trick = self._trick
-        power = _POWERS[self._reversed][self._trump][_SUIT[trick[0]]]
-        best = winner = 0
-        for place, card in enumerate(trick):
-            if power[card] > best:  # of two jokers, equals, the one played first takes the trick
-                best = power[card]
-                winner = place
-        seat = (self.actor + 1 + winner) % self._seats
-        taken = TrickTaken(seat, tuple(trick))
+        seat = self._winner
+        taken = TrickTaken(seat, tuple(self._trick))
         self._tricks.append((taken, self._trump, self._reversed))
         self._taken[seat] += 1
         if len(self._tricks) == self._size:
@@ -363,10 +340,9 @@ class RegicideState(State):
 
     def view(self, viewer: int) -> RegicideView:
         """Returns what a seat, or `PUBLIC`, may see."""
-        leader = self.dealer
-        tricks = []
-        for (taker, cards), trump, reverse in self._tricks:
-            tricks.append(Trick(leader, _texts(cards), taker, SUITS[trump], reverse))
+        leader = self._seen[-1].taker if self._seen else self.dealer
+        for (taker, cards), trump, reverse in self._tricks[len(self._seen) :]:
+            self._seen += (Trick(leader, _texts(cards), taker, SUITS[trump], reverse),)
             leader = taker
         trick = None
         if self._phase in ("play", "change"):
@@ -383,11 +359,11 @@ class RegicideState(State):
             trump=SUITS[self._trump] if self._trump >= 0 else "",
             reversed=self._reversed,
             hand=_texts(_cards(self._hands[viewer])) if viewer >= 0 else (),
-            hand_counts=tuple(sum(mask.bit_count() for mask in hand) for hand in self._hands),
+            hand_counts=tuple([sum(map(int.bit_count, hand)) for hand in self._hands]),
             stock_count=len(self._stock),
             discard=CARDS[self._discarded] if own_discard else "",
             trick=trick,
-            tricks=tuple(tricks),
+            tricks=self._seen,
             tricks_taken=tuple(self._taken),
             totals=self._totals,
             pot=self._pot,
@@ -410,7 +386,7 @@ class RegicideState(State):
         twin.dealer = self.dealer
         twin._options = self._options
         twin._sides = self._sides
-        twin._following = self._following
+        twin._leads = self._leads
         twin._seats = self._seats
         twin._size = self._size
         twin._totals = self._totals
@@ -428,8 +404,12 @@ class RegicideState(State):
         twin._king = self._king
         twin._suit = self._suit
         twin._jokers_follow = self._jokers_follow
+        twin._power = self._power
+        twin._best = self._best
+        twin._winner = self._winner
         twin._trick = self._trick[:]
         twin._tricks = self._tricks[:]
+        twin._seen = self._seen
         twin._taken = self._taken[:]
         return twin
 
@@ -441,7 +421,7 @@ def _cards(hand: Sequence[int]) -> tuple[int, ...]:
 
 
 def _texts(cards: Sequence[int]) -> tuple[str, ...]:
-    return tuple(CARDS[card] for card in cards)
+    return tuple(map(CARDS.__getitem__, cards))
 
 
 def _sides(options: Options) -> tuple[tuple[int, ...], ...]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from referee.v1 import agent_service_pb2, game_pb2, match_service_pb2
 from referee_client import convert
 from referee_games.contract import Decision, GenericView

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from referee_games import conformance, registry
 from referee_games.conformance import BreachError
 from referee_games.contract import Fact, Option, OptionError, Options

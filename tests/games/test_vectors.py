@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from referee_games import registry
 from referee_games.contract import CHANCE, OVER, DealScored, Fact
 

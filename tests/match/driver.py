@@ -131,7 +131,8 @@ class Driver:
         self.events = [first]
         self.now = 0
         self.events += self.machine.begin()
-        self.steps = [len(self.events)]
+        # The creation is stored before anything follows from it.
+        self.steps = sorted({1, len(self.events)})
 
     def step(self, given: inputs.Input, *, after: int = 0) -> list[Event]:
         """Lets time pass, then hands an input in; returns its events."""

@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
+
 from referee.v1 import agent_service_pb2, game_pb2, match_service_pb2
 from referee_games.contract import Decision, GenericView, Options, OptionValue, shown
 from referee_games.views import GuillotineDeal, GuillotineView, RegicideDeal, RegicideView, Trick, Turn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -65,10 +66,8 @@ def _create(path: Path) -> None:
             file.write(secrets.token_hex(32) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        try:
-            # Unlike a rename, a link never replaces a file that another process made meanwhile: that one stands.
+        # Unlike a rename, a link never replaces a file that another process made meanwhile: that one stands.
+        with contextlib.suppress(FileExistsError):
             os.link(draft, path)
-        except FileExistsError:
-            pass
     finally:
         draft.unlink()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor import EnumDescriptor
 from google.protobuf.message import Message
 
 from referee.v1 import agent_service_pb2 as pb
@@ -105,7 +105,7 @@ def _fields(message: Message) -> dict[str, Any]:
     }
 
 
-def _value(field: FieldDescriptor, value: Any) -> Any:
+def _value(field: Any, value: Any) -> Any:
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         return dict(value)
     if field.is_repeated:
@@ -113,7 +113,7 @@ def _value(field: FieldDescriptor, value: Any) -> Any:
     return _single(field, value)
 
 
-def _single(field: FieldDescriptor, value: Any) -> Any:
+def _single(field: Any, value: Any) -> Any:
     if field.enum_type is not None:
         return word(field.enum_type, value)
     if field.message_type is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -131,3 +132,8 @@ class Result:
     substitutes: tuple[int, ...] = ()
     deals: int = 0
     digest: str = ""
+
+
+def new_results(matches: int | None) -> deque[Result]:
+    """Returns the place for the results of a run; one without an end keeps the newest thousand only."""
+    return deque(maxlen=1_000 if matches is None else None)

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from referee_games.cards import SUITS
 from referee_games.contract import Decision
 from referee_games.views import GuillotineView
 
-_ORDERS: Final = {"standard": "789TJQKA", "french": "789JQKTA"}
-_SUITS: Final = "CDHS"
-_NUMBER: Final = {
-    name: {rank + suit: 8 * index + strength for index, suit in enumerate(_SUITS) for strength, rank in enumerate(ranks)}
-    for name, ranks in _ORDERS.items()
+# By rank order (G1), the cards numbered so that those of a suit, eight together, ascend in that order.
+NUMBER: Final = {
+    order: {rank + suit: 8 * row + strength for row, suit in enumerate(SUITS) for strength, rank in enumerate(ranks)}
+    for order, ranks in (("standard", "789TJQKA"), ("french", "789JQKTA"))
 }
 
 _FREES: Final = 2.0  # for each own card behind, the less the more cards of others lie between
@@ -30,7 +30,7 @@ _HARM: Final = -1.0  # what is worth less than this is not laid while there is a
 def choose(decision: Decision) -> str:
     """Returns the card to lay, `stop` or `pass`."""
     view: GuillotineView = decision.view
-    number = _NUMBER[str(view.options["rank_order"])]
+    number = NUMBER[str(view.options["rank_order"])]
     if not view.turns:
         return min(decision.legal, key=lambda card: _waiting(view.hand, number, number[card] % 8))
     cards = [text for text in decision.legal if text in number]
@@ -57,7 +57,7 @@ def _ace(cards: Sequence[str]) -> str:
 
 def estimate(hand: Sequence[str], rank_order: str) -> float:
     """Returns about how many points domino would cost the dealer who holds this hand."""
-    number = _NUMBER[rank_order]
+    number = NUMBER[rank_order]
     return min(_waiting(hand, number, number[card] % 8) for card in hand)
 
 

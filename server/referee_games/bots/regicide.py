@@ -8,17 +8,16 @@ suit and rank order, tell what to name, what to change and what to discard.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
+from referee_games.cards import SUITS
 from referee_games.contract import Decision
+from referee_games.regicide import RANKS
 from referee_games.views import RegicideView
 
-_SUITS: Final = "CDHS"
-_RANKS: Final = "A23456789K"
 _JOKERS: Final = 4  # their place beside the suits 0 to 3
 _PLACE: Final = {
-    **{rank + suit: (index, number) for index, suit in enumerate(_SUITS) for number, rank in enumerate(_RANKS)},
+    **{rank + suit: (index, number) for index, suit in enumerate(SUITS) for number, rank in enumerate(RANKS)},
     "X1": (_JOKERS, 0),
     "X2": (_JOKERS, 1),
 }
@@ -29,7 +28,8 @@ _LEAD: Final = 0.1  # what the next lead is worth, in tricks
 _WILLING: Final = 0.9  # how likely a player who can take a trick does
 _PRESSURE: Final = 0.6  # how likely a stronger card, wherever it is, spoils a weaker one in later tricks
 _UPHEAVAL: Final = 0.15  # how likely the rank order is another by the time a card is kept for
-_PARTNER: Final = 0.4  # how likely a partner who plays later takes a trick that is still to be taken
+_PARTNER: Final = 0.3  # how likely a partner who plays later takes a trick that is still to be taken
+_SHORT: Final = 0.04  # a suit that is soon used up can be trumped: worth so much a card that it is still long
 _JOKER: Final = 0.95  # the chance of a joker to take a trick
 
 
@@ -59,10 +59,10 @@ def _partner(view: RegicideView) -> int:
 
 def _after(action: str, view: RegicideView) -> tuple[int, bool]:
     """Returns trump suit and order once a suit is named (R5) or the new king has changed what he likes (R10)."""
-    trump = _SUITS.find(view.trump) if view.trump else -1
+    trump = SUITS.find(view.trump) if view.trump else -1
     kind, _, rest = action.partition(":")
     if rest:
-        trump = _SUITS.index(rest[0])
+        trump = SUITS.index(rest[0])
     return trump, view.reversed ^ (kind == "reverse" or rest.endswith("+reverse"))
 
 
@@ -91,7 +91,7 @@ class _Table:
 
     def __init__(self, view: RegicideView) -> None:
         self._view = view
-        self._trump = _SUITS.find(view.trump) if view.trump else -1
+        self._trump = SUITS.find(view.trump) if view.trump else -1
         self._reversed = view.reversed
         self._any_time = view.options["joker"] == "any_time"
         self._as_trump = view.options["joker"] == "as_trump"
@@ -113,8 +113,12 @@ class _Table:
                 self._best = _PLACE[card]
                 self._best_seat = (view.trick.leader + step) % seats if view.trick is not None else -1
 
+        # Besides the trick there is the lead, and the right to change (R10): to gain it, and to keep others from it.
         king = view.tricks[-1].taker if view.tricks else -1
-        rights = 0 if len(view.hand) == 1 else (king != view.seat) + (king not in self._opponents or seats > 2)
+        if not view.tricks and view.options["first_change"] == "not_leader":
+            king = view.dealer
+        last = len(view.hand) == 1
+        rights = 0 if last else (king != view.seat) + any(seat != king for seat in self._opponents)
         self._stake = 1 + _LEAD + _RIGHT * rights
 
     def _count(self, view: RegicideView, seats: int) -> None:
@@ -136,8 +140,8 @@ class _Table:
                 suit, rank = _PLACE[card]
                 unseen[suit] &= ~(1 << rank)
                 if asked < 0:
-                    asked = self._asked(suit, _SUITS.find(trick.trump))
-                elif suit not in (asked, _JOKERS):
+                    asked = self._asked(suit, SUITS.find(trick.trump))
+                elif asked < _JOKERS and suit not in (asked, _JOKERS):
                     void[seat][asked] = True
                 seat = (seat + 1) % seats
         self._hand = hand
@@ -202,18 +206,22 @@ class _Table:
         return chance
 
     def keep(self, text: str) -> float:
-        """Returns the chance that a card takes a later trick, with an eye to a change of the order."""
+        """Returns the chance that a card takes a later trick, changes of order and short suits allowed for."""
         suit, rank = _PLACE[text]
         now = self._promise(suit, rank, self._trump, self._reversed)
         if suit == _JOKERS:
             return now
-        return (1 - _UPHEAVAL) * now + _UPHEAVAL * self._promise(suit, rank, self._trump, not self._reversed)
+        value = (1 - _UPHEAVAL) * now + _UPHEAVAL * self._promise(suit, rank, self._trump, not self._reversed)
+        if suit != self._trump:
+            value += _SHORT * self._hand[suit].bit_count()
+        return value
 
     def outlook(self, trump: int, reverse: bool) -> float:
         """Returns how many tricks the hand promises under a trump suit and an order."""
         return sum([self._promise(*_PLACE[card], trump, reverse) for card in self._view.hand])
 
     def _promise(self, suit: int, rank: int, trump: int, reverse: bool) -> float:
+        """Returns the chance that a card of the hand takes a later trick under a trump suit and an order."""
         if suit == _JOKERS:
             return _JOKER
         own = self._hand[suit]

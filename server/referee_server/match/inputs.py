@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from referee.v1 import match_pb2
+
+STOP_REASONS: Final = (match_pb2.END_REASON_CANCELLED, match_pb2.END_REASON_REFEREE_FAULT)
+"""Why a match may be stopped from outside; every other end is decided."""
 
 
 class NotNowError(ValueError):

@@ -65,7 +65,7 @@ class Machine:
         self.match = match
         self.secret = secret
         self.chance: Chance = SealedChance()
-        self.stray_counts = [0] * len(match.seats)
+        self.stray_counts = [seat.ignored_kept for seat in match.seats]
         if match.state == RUNNING:
             self._seed()
 
@@ -96,10 +96,14 @@ class Machine:
                 match_time_us=now_us,
                 **{_FIELDS[type(payload)]: payload},  # type: ignore[arg-type]  # the field of this type
             )
-            match.evolve(event)
+            self._take(event)
             events.append(event)
             payload = self._follow()
         return events
+
+    def _take(self, event: event_pb2.MatchEvent) -> None:
+        """Takes a decided event into the match, before what follows from it is decided."""
+        self.match.evolve(event)
 
     def wake_at(self) -> int | None:
         """Returns the match time at which a `Tick` is due, or None."""
@@ -135,6 +139,8 @@ class Machine:
             case inputs.Ask(seat=seat, wait_us=wait_us):
                 if self.match.agent_due() != seat:
                     raise inputs.NotNowError("no question to that seat is due")
+                if not 0 <= wait_us <= now_us:
+                    raise inputs.NotNowError("no question has waited as long as that")
                 state = self.match.seats[seat]
                 return event_pb2.DecisionOffered(
                     seat=seat, decision_id=len(state.outcomes), bank_us=state.bank_us, wait_us=wait_us
@@ -144,6 +150,8 @@ class Machine:
             case inputs.Stop(reason=reason, note=note):
                 if self.match.over:
                     raise inputs.NotNowError("the match has ended")
+                if reason not in inputs.STOP_REASONS:
+                    raise inputs.NotNowError("a match is only stopped without a result")
                 return self._ended(reason, note)
             case _:
                 return self._decide_seat(given)
@@ -396,4 +404,7 @@ class Machine:
         )
 
     def _ended(self, reason: match_pb2.EndReason.ValueType, note: str) -> Message:
-        return event_pb2.MatchEnded(result=make_result(self.match, reason), note=note, ignored_counts=self.stray_counts)
+        match = self.match
+        # Counts are lost with the process, answers on record are not.
+        counts = [max(count, seat.ignored_kept) for count, seat in zip(self.stray_counts, match.seats, strict=True)]
+        return event_pb2.MatchEnded(result=make_result(match, reason), note=note, ignored_counts=counts)

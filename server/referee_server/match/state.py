@@ -250,6 +250,8 @@ class Match:
         self.time_us = event.match_time_us
         kind = event.WhichOneof("payload")
         if kind is None:
+            if event.ignorable:  # written by a newer referee, for whoever knows it
+                return
             raise ValueError(f"event {event.sequence} is of a kind that this version does not know")
         _EVOLVE[kind](self, getattr(event, kind))
 
@@ -321,6 +323,7 @@ class Match:
         if event.asked_again:
             self.asked_again += 1
             return
+        self.asked_again = 0
         limit = self.created.spec.policy.strikes
         if event.action == match_pb2.FAULT_ACTION_REPLACE or 0 < limit <= event.strike_count:
             seat.replace_due = not seat.replaced
@@ -349,6 +352,7 @@ class Match:
         seat.bot = event.bot
         if self.actor == event.seat:
             self.offered_us = None
+            self.asked_again = 0
 
     def _ignored(self, event: event_pb2.AnswerIgnored) -> None:
         self.seats[event.seat].ignored_kept += 1
@@ -376,8 +380,9 @@ class Match:
 
     def _lost(self, event: event_pb2.SeatDisconnected) -> None:
         seat = self.seats[event.seat]
-        seat.gone_us = self.time_us
-        seat.left = event.left
+        if seat.gone_us is None:  # a second loss does not give a second grace
+            seat.gone_us = self.time_us
+        seat.left = seat.left or event.left
 
     def _regained(self, event: event_pb2.SeatReconnected) -> None:
         seat = self.seats[event.seat]

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from referee.v1 import event_pb2, match_pb2
+from referee_client import convert
 from referee_games import dealing
 from referee_games.contract import OptionError
 from referee_games.registry import UnknownGameError
 from referee_server.match import inputs
 from referee_server.match.chance import SealedChance
+from referee_server.match.errors import RefusedError
 from referee_server.match.inputs import NotNowError
 from referee_server.match.machine import Machine
-from referee_server.match.state import DECIDE_VERSION, Match, begin
+from referee_server.match.spec import check_seats, settle
+from referee_server.match.state import AGENT, BOT, DECIDE_VERSION, OPEN, Match, begin
 
-_STOPPED = (match_pb2.END_REASON_CANCELLED, match_pb2.END_REASON_REFEREE_FAULT)
+_RAW_MOST: Final = 65_536
+"""How many bytes an answer can have: what a message of the protocol can carry."""
 
 
 class LogError(Exception):
@@ -49,62 +54,93 @@ class Report:
     ended: bool
 
 
+class _Checker(Machine):
+    """A machine that holds each event it decides against the one that is stored.
+
+    Attributes:
+        log: the events.
+        place: of the stored event that has to be decided next.
+    """
+
+    __slots__ = ("log", "place")
+
+    def __init__(self, match: Match, secret: bytes | None, log: Sequence[event_pb2.MatchEvent]) -> None:
+        super().__init__(match, secret)
+        self.log = log
+        self.place = 1
+        if secret is None:
+            self.chance = _LogChance(self)
+
+    @property
+    def due(self) -> event_pb2.MatchEvent:
+        """The stored event that has to be decided next."""
+        if self.place >= len(self.log):
+            raise LogError(self.log[-1].sequence, "the log ends before what must follow")
+        return self.log[self.place]
+
+    def check(self) -> None:
+        """Decides the whole log again."""
+        self.begin()
+        while self.place < len(self.log):
+            event = self.due
+            try:
+                self.step(input_of(event, self.match), event.match_time_us)
+            except ValueError as error:
+                newer = not self.due.WhichOneof("payload")
+                raise LogError(self.due.sequence, str(error), newer=newer) from None
+
+    def begin(self) -> list[event_pb2.MatchEvent]:
+        """Decides what follows from the creation, unless the log ends with that: it is stored by itself."""
+        return super().begin() if len(self.log) > 1 else []
+
+    def _take(self, event: event_pb2.MatchEvent) -> None:
+        stored = self.due
+        event.sequence = stored.sequence
+        if event != stored:
+            raise LogError(stored.sequence, _difference(event, stored), newer=not stored.WhichOneof("payload"))
+        super()._take(event)
+        self.place += 1
+
+    def _substitute(self) -> Message:
+        if self.secret is not None:
+            return super()._substitute()
+        match = self.match
+        text = self.due.action_applied.action
+        action = match.game.number(text)
+        if action is None or action not in match.playing.legal():
+            raise LogError(self.due.sequence, "a substitute action, and a legal one, must follow")
+        seat = match.seats[match.playing.actor]
+        return event_pb2.ActionApplied(
+            seat=seat.seat,
+            decision_id=len(seat.outcomes),
+            action=text,
+            source=event_pb2.ACTION_SOURCE_SUBSTITUTE,
+            bank_us=seat.bank_us,
+        )
+
+
 class _LogChance(SealedChance):
-    """Chance of a sealed log: what the log says, as far as it can be."""
+    """Chance of a sealed log: what the log says, within what could have been drawn."""
 
-    def __init__(self, events: Sequence[event_pb2.MatchEvent]) -> None:
-        self._events = events
-        self.place = 0
-
-    def _given(self, kind: str) -> event_pb2.MatchEvent:
-        for event in self._events[self.place :]:
-            if event.WhichOneof("payload") == kind:
-                return event
-        raise NotNowError("the log ends before what must follow")
+    def __init__(self, checker: _Checker) -> None:
+        self._checker = checker
 
     def first_dealer(self, seats: int) -> int:
         """Takes the first dealer of the log."""
-        dealer = self._given("match_started").match_started.first_dealer
-        if not 0 <= dealer < seats:
-            raise NotNowError("there is no such first dealer")
-        return dealer
+        event = self._checker.due
+        if not 0 <= event.match_started.first_dealer < seats:
+            raise LogError(event.sequence, "there is no such first dealer")
+        return event.match_started.first_dealer
 
     def pack(self, deal: int, pack: Sequence[int]) -> Sequence[int]:
-        """Takes the next pack of the log."""
-        given = list(self._given("cards_dealt").cards_dealt.pack)
+        """Takes the pack of the log."""
+        event = self._checker.due
+        if not event.HasField("cards_dealt"):
+            return pack  # any: it is not what follows
+        given = list(event.cards_dealt.pack)
         if sorted(given) != list(pack):
-            raise NotNowError("the pack dealt does not hold every card once")
+            raise LogError(event.sequence, "the pack does not hold every card once")
         return given
-
-    def substitute(self, seat: int, decision_id: int, count: int) -> int:
-        """Refuses: `_substitute_of_log` looks it up, because it takes the legal actions too."""
-        raise AssertionError("looked up elsewhere")
-
-
-class _SealedMachine(Machine):
-    """A machine that takes a sealed log's draws as given, within what could have been drawn."""
-
-    __slots__ = ()
-
-    def _substitute(self) -> event_pb2.ActionApplied:
-        chance = self.chance
-        assert isinstance(chance, _LogChance)
-        match = self.match
-        for event in chance._events[chance.place :]:
-            applied = event.action_applied
-            if applied.source == event_pb2.ACTION_SOURCE_SUBSTITUTE:
-                action = match.game.number(applied.action)
-                if action is None or action not in match.playing.legal():
-                    break
-                seat = match.seats[match.playing.actor]
-                return event_pb2.ActionApplied(
-                    seat=seat.seat,
-                    decision_id=len(seat.outcomes),
-                    action=applied.action,
-                    source=event_pb2.ACTION_SOURCE_SUBSTITUTE,
-                    bank_us=seat.bank_us,
-                )
-        raise NotNowError("the substitute action is not legal, or missing")
 
 
 def parse(records: Sequence[bytes]) -> list[event_pb2.MatchEvent]:
@@ -144,34 +180,18 @@ def verify(events: Sequence[event_pb2.MatchEvent]) -> Report:
     """
     match = _begin(events)
     created = match.created
-    secret = _secret(events)
-    if secret is not None and dealing.commitment(created.deal_id, secret) != created.commitment:
-        raise LogError(len(events), "the secret is not the one that was committed to")
-    if secret is None:
-        machine: Machine = _SealedMachine(match, None)
-        machine.chance = _LogChance(events)
-    else:
-        machine = Machine(match, secret)
-    _take_stray_counts(machine, events)
-    place = 1
-    while place < len(events):
-        event = events[place]
-        if isinstance(machine.chance, _LogChance):
-            machine.chance.place = place
-        try:
-            decided = machine.begin() if place == 1 else []
-            decided = decided or machine.step(input_of(event, match), event.match_time_us)
-        except (NotNowError, ValueError) as error:
-            raise LogError(place + 1, str(error)) from None
-        for mine, stored in zip(decided, events[place:], strict=False):
-            if mine != stored:
-                raise LogError(place + 1, _difference(mine, stored))
-            place += 1
-        if place < match.sequence:
-            raise LogError(place, "the log ends before what must follow")
-    for kept, counted in zip(match.seats, machine.stray_counts, strict=True):
-        if match.over and counted < kept.ignored_kept:
-            raise LogError(len(events), "more stray answers are on record than were counted")
+    _check_first(events[0], match)
+    revealed = _secret(events)
+    secret = None
+    if revealed is not None:
+        number, secret = revealed
+        if _commitment(created.deal_id, secret) != created.commitment:
+            raise LogError(number, "the secret is not the one that was committed to")
+    # What a newer referee lets others pass over is no part of what is decided.
+    events = [event for event in events if event.WhichOneof("payload") or not event.ignorable]
+    checker = _Checker(match, secret, events)
+    _take_stray_counts(checker, events)
+    checker.check()
     return Report(match=match, sealed=secret is None, ended=match.over)
 
 
@@ -198,10 +218,10 @@ def input_of(event: event_pb2.MatchEvent, match: Match) -> inputs.Input:
         case event_pb2.SeatReady():
             return inputs.Ready(payload.seat, payload.nonce)
         case event_pb2.FaultRuled():
-            return _fault_input(payload, event.match_time_us, match)
+            return _fault_input(payload, match)
         case event_pb2.AnswerIgnored():
             return inputs.Stray(payload.seat, payload.decision_id, payload.raw_answer, payload.status)
-        case event_pb2.MatchEnded() if payload.result.reason in _STOPPED:
+        case event_pb2.MatchEnded() if payload.result.reason in inputs.STOP_REASONS:
             return inputs.Stop(payload.result.reason, payload.note)
         case event_pb2.MatchResumed():
             return inputs.Resume(payload.resume_time.seconds, payload.resume_time.nanos)
@@ -212,16 +232,16 @@ def input_of(event: event_pb2.MatchEvent, match: Match) -> inputs.Input:
     raise NotNowError(f"{kind or 'an unknown event'} does not follow here")
 
 
-def _fault_input(ruled: event_pb2.FaultRuled, now_us: int, match: Match) -> inputs.Input:
+def _fault_input(ruled: event_pb2.FaultRuled, match: Match) -> inputs.Input:
     if ruled.kind in (match_pb2.FAULT_KIND_ILLEGAL, match_pb2.FAULT_KIND_MALFORMED):
+        if ruled.raw_answer_size > _RAW_MOST:
+            raise NotNowError("no answer has as many bytes as that")
         # What was cut off the raw answer cannot have been an action: those are far shorter than what is kept.
         raw = ruled.raw_answer + bytes(max(0, ruled.raw_answer_size - len(ruled.raw_answer)))
         return inputs.Answer(ruled.seat, ruled.decision_id, raw, (match.offered_us or 0) + ruled.think_us)
+    # To decline has the same outcome as to let the time run out, and can come when another seat's has run out too.
     if ruled.kind == match_pb2.FAULT_KIND_START_TIMEOUT:
-        due = match.seats[ruled.seat].offered_us if 0 <= ruled.seat < len(match.seats) else None
-        ready_us = match.created.spec.clock.ready_ms * 1_000
-        if due is not None and now_us < due + ready_us:
-            return inputs.Decline(ruled.seat)
+        return inputs.Decline(ruled.seat)
     return inputs.Tick()
 
 
@@ -231,22 +251,60 @@ def _begin(events: Sequence[event_pb2.MatchEvent]) -> Match:
     for number, event in enumerate(events, 1):
         if event.sequence != number:
             raise LogError(number, f"it says that it is event {event.sequence}")
-    version = events[0].match_created.decide_version
+    first = events[0]
+    version = first.match_created.decide_version
     if version > DECIDE_VERSION:
         raise LogError(1, f"decided by rules of version {version}; this referee knows {DECIDE_VERSION}", newer=True)
     try:
-        return begin(events[0])
+        return begin(first)
     except (UnknownGameError, OptionError, ValueError) as error:
         raise LogError(1, str(error)) from None
 
 
-def _secret(events: Sequence[event_pb2.MatchEvent]) -> bytes | None:
-    last = events[-1]
-    if last.WhichOneof("payload") != "secret_revealed":
-        return None
-    if len(last.secret_revealed.secret) != dealing.SECRET_BYTES:
-        raise LogError(len(events), "the secret has not 32 bytes")
-    return last.secret_revealed.secret
+def _check_first(event: event_pb2.MatchEvent, match: Match) -> None:
+    """Refuses a first event that no referee writes: what follows is decided by all that it says."""
+    created = event.match_created
+    if created.decide_version < 1 or event.match_time_us or event.ignorable:
+        raise LogError(1, "it is not how a match begins")
+    spec = created.spec
+    try:
+        check_seats(spec, match.game, match.options)
+        settled = settle(spec)
+    except RefusedError as error:
+        raise LogError(1, error.message) from None
+    if settled != spec or spec.given_secret:
+        raise LogError(1, "spec is not written out")
+    if convert.options_from(spec.game, spec.options, written_out=True).keys() != match.options.keys():
+        raise LogError(1, "options of spec are not written out")
+    if len(created.seats) != len(spec.seats):
+        raise LogError(1, "seats and spec differ")
+    for number, (seat, asked) in enumerate(zip(created.seats, spec.seats, strict=True)):
+        match asked.WhichOneof("kind"):
+            case "bot":
+                fits = seat.kind == BOT and seat.name == asked.bot and seat.bot_seed == asked.bot_seed
+            case "agent":
+                fits = seat.kind == AGENT and bool(seat.agent_id) and not seat.bot_seed
+            case _:
+                fits = seat.kind == OPEN and not seat.name and not seat.bot_seed
+        if not fits or seat.seat != number or (seat.kind != AGENT and seat.agent_id):
+            raise LogError(1, f"seat {number} and spec differ")
+
+
+def _commitment(deal_id: str, secret: bytes) -> str:
+    try:
+        return dealing.commitment(deal_id, secret)
+    except ValueError as error:
+        raise LogError(1, str(error)) from None
+
+
+def _secret(events: Sequence[event_pb2.MatchEvent]) -> tuple[int, bytes] | None:
+    """Returns the secret and the number of the event that reveals it, or None while it is sealed."""
+    for event in reversed(events):
+        if event.WhichOneof("payload") == "secret_revealed":
+            if len(event.secret_revealed.secret) != dealing.SECRET_BYTES:
+                raise LogError(event.sequence, "the secret has not 32 bytes")
+            return event.sequence, event.secret_revealed.secret
+    return None
 
 
 def _take_stray_counts(machine: Machine, events: Sequence[event_pb2.MatchEvent]) -> None:
@@ -260,7 +318,7 @@ def _take_stray_counts(machine: Machine, events: Sequence[event_pb2.MatchEvent])
 def _difference(mine: event_pb2.MatchEvent, stored: event_pb2.MatchEvent) -> str:
     kinds = mine.WhichOneof("payload"), stored.WhichOneof("payload")
     if kinds[0] != kinds[1]:
-        return f"it is {kinds[1]}, where {kinds[0]} must follow"
+        return f"it is {kinds[1] or 'of a kind unknown here'}, where {kinds[0]} must follow"
     if mine.match_time_us != stored.match_time_us:
         return f"{kinds[1]} is not at the time of its cause"
     mine_payload, stored_payload = getattr(mine, str(kinds[0])), getattr(stored, str(kinds[0]))

@@ -47,18 +47,23 @@ def project(event: event_pb2.MatchEvent, audience: int, game: Game) -> event_pb2
 class Projector:
     """One audience's view of one match, numbered from 1 without gaps."""
 
-    __slots__ = ("_audience", "_game", "through")
+    __slots__ = ("_audience", "_game", "seen_through", "through")
 
     def __init__(self, audience: int, game: Game) -> None:
         self._audience = audience
         self._game = game
         self.through = 0
         """Number of the last event of the view so far."""
+        self.seen_through = 0
+        """Number, in the journal, of the last event it was given."""
 
     def see(self, events: Sequence[event_pb2.MatchEvent]) -> list[event_pb2.MatchEvent]:
-        """Returns what the audience sees of the next events of the journal."""
+        """Returns what the audience sees of the next events of the journal; those it was given already are skipped."""
         seen = []
         for event in events:
+            if event.sequence <= self.seen_through:
+                continue
+            self.seen_through = event.sequence
             view = project(event, self._audience, self._game)
             if view is not None:
                 self.through += 1

@@ -90,7 +90,7 @@ class Committer:
         try:
             if records:
                 self._journal.commit(records)
-        except StorageError as error:
+        except Exception as error:
             self._fail(error, waiters)
         else:
             self._tell_all(told, waiters)
@@ -100,7 +100,7 @@ class Committer:
     ) -> None:
         try:
             await asyncio.shield(asyncio.to_thread(self._journal.commit, records))
-        except StorageError as error:
+        except Exception as error:
             self._task = None
             self._fail(error, waiters)
             return
@@ -111,14 +111,20 @@ class Committer:
 
     def _tell_all(self, told: list[Callable[[], None]], waiters: list[asyncio.Future[None]]) -> None:
         for callback in told:
-            callback()
+            try:
+                callback()
+            except Exception:
+                # One that fails is a fault of ours, and must not keep the others from what is theirs.
+                _log.exception("telling_failed")
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _fail(self, error: StorageError, waiters: list[asyncio.Future[None]]) -> None:
+    def _fail(self, cause: Exception, waiters: list[asyncio.Future[None]]) -> None:
+        # A batch that the journal refuses is a fault of ours; what was to be stored is lost all the same, so stop.
+        _log.error("storage_failed", error=type(cause).__name__, exc_info=not isinstance(cause, StorageError))
+        error = cause if isinstance(cause, StorageError) else StorageError("the journal refused a batch")
         self.failed = error
-        _log.error("storage_failed", error=type(error).__name__)
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_exception(error)

@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee.v1 import event_pb2, match_pb2
 from referee_client import convert
@@ -46,6 +47,10 @@ _log = structlog.get_logger(__name__)
 SERVER_VERSION: Final = f"referee {__version__}"
 _PRACTICE_LABEL: Final = "practice"
 _PRACTICE_BOT: Final = "greedy"
+_MAX_ID: Final = 64
+"""No id is longer, in characters; longer text is not looked up."""
+_REST_US: Final = 10_000_000
+"""How long an agent is left alone by practice after a match that it did not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,7 @@ class Hall:
         self._random_bytes = random_bytes
         self._tables: dict[str, Table] = {}
         self._sessions: dict[str, Session] = {}
+        self._somebody_came = asyncio.Event()
         self._archiving: set[asyncio.Task[None]] = set()
         self._practice_games = itertools.cycle(registry.names())
 
@@ -126,6 +132,10 @@ class Hall:
             session = self._sessions.get(seat.agent_id)
             if session is not None and session.tables.pop(table.match_id, None) is not None:
                 session.idle_since_us = self.clock.now_us()
+                if table.match.unstarted:
+                    # Who declines is not asked again at once, or it would go on for ever.
+                    session.rests_until_us = session.idle_since_us + _REST_US
+                    self.clock.call_at(session.rests_until_us, self._seat_everybody)
         task = asyncio.ensure_future(self._archive(table.match_id))
         self._archiving.add(task)
         task.add_done_callback(self._archiving.discard)
@@ -286,7 +296,7 @@ class Hall:
             label = match_pb2.Match.FromString(row.summary).label
             table = Table(self, machine, label, row.create_time_ms * 10**6)
             self._tables[row.match_id] = table
-            table.feed(inputs.Resume(now_ns // 10**9, now_ns % 10**9))
+            table.resume(now_ns // 10**9, now_ns % 10**9)
             count += 1
         return count
 
@@ -307,14 +317,40 @@ class Hall:
             )
             self._drop(old)
         self._sessions[session.agent_id] = session
+        self._somebody_came.set()
         await self.committer.settled()
         if self._sessions.get(session.agent_id) is not session or session.closed is not None:
             return
+        self._tell_ended(session)
         after = {position.match_id: position.after_sequence for position in session.hello.positions}
         for table in list(self._tables.values()):
             if table.seats_of(session.agent_id):
                 table.attach(session, after)
         self._seat_everybody()
+
+    def _tell_ended(self, session: Session) -> None:
+        """Tells an agent the end of the matches that it believes to be running and that ended while it was away."""
+        for position in session.hello.positions:
+            if position.match_id in self._tables:
+                continue
+            for seat, result in self.held_seats(position.match_id, session.agent_id):
+                over = agent_pb.MatchOver(match_id=position.match_id, seat=seat, result=result)
+                session.push(agent_pb.ServerItem(match_over=over))
+
+    def held_seats(self, match_id: str, agent_id: str) -> list[tuple[int, match_pb2.MatchResult]]:
+        """Returns the seats that an agent had in a match that has ended, each with the result."""
+        row = self.journal.match(match_id) if len(match_id) <= _MAX_ID else None
+        if row is None or not row.final:
+            return []
+        match = match_pb2.Match.FromString(row.summary)
+        match.result.digest = row.digest
+        return [(seat.seat, match.result) for seat in match.seats if seat.agent_id == agent_id]
+
+    async def wait_for_sessions(self, count: int) -> None:
+        """Waits until that many agents are connected."""
+        while len(self._sessions) < count:
+            self._somebody_came.clear()
+            await self._somebody_came.wait()
 
     def detach(self, session: Session) -> None:
         """Takes note that a stream has ended; without effect if it is not its agent's stream any more."""
@@ -349,7 +385,8 @@ class Hall:
             table.offer()
         if self.settings.practice:
             for session in sorted(self._sessions.values(), key=lambda one: one.idle_since_us):
-                if not session.tables and session.hello.takes_open_seats and session.has_room:
+                rested = self.clock.now_us() >= session.rests_until_us
+                if not session.tables and session.hello.takes_open_seats and session.has_room and rested:
                     self._practise(session)
 
     def _fill(self, table: Table) -> None:

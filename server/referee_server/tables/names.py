@@ -12,7 +12,7 @@ MAX_LENGTH: Final = 64
 """Most characters of a name, combining marks not counted."""
 _MAX_MARKS: Final = 4  # on one character: real writing needs no more
 # Letters of other scripts that look like Latin ones; a name that differs only by these would pass for another's.
-_CYRILLIC: Final = "аbвкмнорстухіјѕԁеɡ"
+_CYRILLIC: Final = "аbвкмнорстухіјѕԁеɡ"  # noqa: RUF001  the look-alikes are the point
 _GREEK: Final = "αορντυικβεζημχ"
 _DIGITS: Final = "01"
 _LOOKALIKES: Final = str.maketrans(_CYRILLIC + _GREEK + _DIGITS, "abbkmhopctyxijsdeg" + "aopvtuikbezhmx" + "ol")

@@ -36,6 +36,7 @@ class Session:
         open_count: how many decisions it has been sent and has not answered.
         waiting: tables whose question waits until another one is answered, the longest first.
         idle_since_us: since when it has room for another match.
+        rests_until_us: until when no practice match is made for it.
         closed: why it ended; None while it lives.
     """
 
@@ -49,10 +50,13 @@ class Session:
         self.open_count = 0
         self.waiting: deque[Table] = deque()
         self.idle_since_us = now_us
+        self.rests_until_us = now_us
         self.closed: RefusedError | None = None
         self.left = False
         self._queue: deque[agent_pb.ServerItem] = deque()
         self._ready = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._finishing = False
 
     def plays(self, game: str) -> bool:
         """Tells whether it plays that game."""
@@ -78,15 +82,25 @@ class Session:
         self._ready.set()
 
     def close(self, why: RefusedError) -> None:
-        """Ends the stream: what is queued is dropped, and the writer ends with `why`."""
+        """Ends the stream: what is queued is dropped, and the stream ends with `why`."""
         if self.closed is None:
             self.closed = why
             self._queue.clear()
             self._ready.set()
+            self._closing.set()
+
+    def finish(self) -> None:
+        """Ends the stream once what is queued has been sent."""
+        self._finishing = True
+        self._ready.set()
+
+    async def wait_closed(self) -> None:
+        """Waits until the stream is to be closed."""
+        await self._closing.wait()
 
     async def next_items(self) -> list[agent_pb.ServerItem]:
-        """Waits until there is something to send and returns all that fits one message; empty once it is closed."""
-        while not self._queue and self.closed is None:
+        """Waits until there is something to send and returns all that fits one message; empty at the end."""
+        while not self._queue and self.closed is None and not self._finishing:
             self._ready.clear()
             await self._ready.wait()
         items: list[agent_pb.ServerItem] = []

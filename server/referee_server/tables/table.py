@@ -12,7 +12,7 @@ from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import event_pb2, match_pb2
 from referee_client import convert
 from referee_games import bots
-from referee_server.journal import EventsAdded, SummaryChanged
+from referee_server.journal import MAX_EVENTS, EventsAdded, SummaryChanged
 from referee_server.match import inputs
 from referee_server.match.machine import STRAYS_KEPT, Machine
 from referee_server.match.state import WAITING
@@ -26,6 +26,8 @@ _log = structlog.get_logger(__name__)
 
 WAIT_CAP_US: Final = 60_000_000
 """How long a question waits for an agent that has enough others open; then it is put all the same."""
+_LOG_LIMIT: Final = MAX_EVENTS - 1_000
+"""At how many events a match is stopped: what ends it still has room."""
 _CHOICES_A_TURN: Final = 64
 """How many choices of house bots one match makes before others get their turn of the loop."""
 
@@ -71,6 +73,7 @@ class Table:
         self._wait_timer: Timer | None = None
         self._bots: dict[int, bots.Bot] = {}
         self._projectors: dict[int, Projector] = {}
+        self._held_until_us: int | None = None
         self.broken = False
 
     @property
@@ -88,6 +91,12 @@ class Table:
         """Goes on with what follows from the creation alone."""
         self._took(self.machine.begin())
         self.advance()
+
+    def resume(self, seconds: int, nanos: int) -> None:
+        """Goes on after a restart. Agents get their grace to come back before the clock of a question starts."""
+        grace_us = self.match.created.spec.clock.reconnect_grace_ms * 1_000
+        self._held_until_us = self._host.clock.now_us() + grace_us
+        self.feed(inputs.Resume(seconds, nanos))
 
     def feed(self, given: inputs.Input) -> list[event_pb2.MatchEvent]:
         """Takes an input now and returns its events, which are on their way to the journal.
@@ -115,6 +124,8 @@ class Table:
         else:
             self._judge(seat, answer, max(0, received_us - self._epoch_us), verdict)
         self._host.committer.tell(session, agent_pb.ServerItem(verdict=verdict))
+        if verdict.asked_again:
+            self._host.committer.tell(session, self._question(seat))
 
     def _judge(self, seat: int, answer: agent_pb.Answer, received_us: int, verdict: agent_pb.Verdict) -> None:
         match = self.match
@@ -193,12 +204,11 @@ class Table:
         if self._asked is session:
             self._asked = None
         for seat in self.seats_of(session.agent_id):
-            if not self.match.over and self.match.seats[seat].gone_us is None:
-                if self.match.state == WAITING and session.left and self.match.filled_us is not None:
-                    if not self.match.seats[seat].ready and self.match.seats[seat].offered_us is not None:
-                        self.feed(inputs.Decline(seat))
-                        continue
-                self.feed(inputs.Lose(seat, session.left))
+            state = self.match.seats[seat]
+            if self.match.over or state.gone_us is not None:
+                continue
+            on_offer = self.match.state == WAITING and state.offered_us is not None and not state.ready
+            self.feed(inputs.Decline(seat) if session.left and on_offer else inputs.Lose(seat, session.left))
 
     def _catch_up(self, session: Session, seat: int, after: dict[str, int]) -> None:
         """Sends the events that a stream has missed. From here on new ones are sent as they are stored."""
@@ -283,6 +293,10 @@ class Table:
     def _ask(self, seat: int) -> None:
         session = self._host.session_of(self.match.seats[seat].agent_id)
         now_us = self._host.clock.now_us()
+        if session is None and self._held_until_us is not None and now_us < self._held_until_us:
+            if self._wait_timer is None:
+                self._wait_timer = self._host.clock.call_at(self._held_until_us, self.advance)
+            return
         waited_us = now_us - self._waiting_since_us if self._waiting_since_us is not None else 0
         if session is not None and session.open_count >= session.max_open and waited_us < WAIT_CAP_US:
             if self._waiting_since_us is None:
@@ -300,20 +314,25 @@ class Table:
             self._hand_over(session, seat)
 
     def _hand_over(self, session: Session, seat: int) -> None:
+        self._asked = session
+        session.open_count += 1
+        self._host.committer.tell(session, self._question(seat))
+
+    def _question(self, seat: int) -> agent_pb.ServerItem:
+        """Returns the question that is open, with the time that is left now."""
         match = self.match
         decision = convert.decision_to(match.question(seat))
-        clock = match.created.spec.clock
-        if match.offered_us is not None and not match.untimed:
+        if match.untimed:
+            decision.untimed = True
+        elif match.offered_us is not None:
             used_us = max(0, self.now_us - match.offered_us)
-            allowance_us = clock.allowance_ms * 1_000
+            allowance_us = match.created.spec.clock.allowance_ms * 1_000
             decision.allowance_us = max(0, allowance_us - used_us)
             decision.bank_us = max(0, match.seats[seat].bank_us - max(0, used_us - allowance_us))
         last = match.seats[seat].last
         if last is not None:
             decision.last.think_us, decision.last.transit_us, decision.last.lateness_us = last
-        self._asked = session
-        session.open_count += 1
-        self._host.committer.tell(session, agent_pb.ServerItem(decision=decision))
+        return agent_pb.ServerItem(decision=decision)
 
     def _took(self, events: list[event_pb2.MatchEvent]) -> None:
         """Sends events to the journal and, once they are there, to the seats that want them."""
@@ -321,19 +340,26 @@ class Table:
             return
         match, committer = self.match, self._host.committer
         committer.store(EventsAdded(self.match_id, tuple([event.SerializeToString() for event in events])))
-        for seat, projector in self._projectors.items():
-            session = self._host.session_of(match.seats[seat].agent_id)
-            seen = projector.see(events)
-            if session is not None and seen and session.hello.wants_events:
-                item = agent_pb.ServerItem(events=agent_pb.SeatEvents(match_id=self.match_id, seat=seat, events=seen))
-                committer.tell(session, item)
+        if self._projectors:
+            committer.then(lambda: self._show(events))
         if self._asked is not None and match.offered_us is None:
             self._release()
+        if match.sequence > _LOG_LIMIT and not match.over:
+            self._host.later(self._stop_at_limit)
         kinds = {event.WhichOneof("payload") for event in events}
         if "match_ended" in kinds:
             self._end()
         elif "match_started" in kinds:
             committer.store(SummaryChanged(self.match_id, "RUNNING", self.summary().SerializeToString()))
+
+    def _show(self, events: list[event_pb2.MatchEvent]) -> None:
+        """Sends stored events to the seats that want them."""
+        for seat, projector in self._projectors.items():
+            session = self._host.session_of(self.match.seats[seat].agent_id)
+            seen = projector.see(events)
+            if session is not None and seen and session.hello.wants_events:
+                piece = agent_pb.SeatEvents(match_id=self.match_id, seat=seat, events=seen)
+                session.push(agent_pb.ServerItem(events=piece))
 
     def _release(self) -> None:
         session = self._asked
@@ -418,8 +444,12 @@ class Table:
         else:
             self._arm()
 
+    def _stop_at_limit(self) -> None:
+        if not self.match.over:
+            self.feed(inputs.Stop(match_pb2.END_REASON_REFEREE_FAULT, "the log has reached its greatest length"))
+
     def _break(self) -> None:
-        """Ends the match as the referee's fault: from what is stored, since the state in memory is not to be trusted."""
+        """Ends the match as the referee's fault, from what is stored: the state in memory is not to be trusted."""
         if self.broken:
             return
         self.broken = True

@@ -1,0 +1,62 @@
+"""A house bot as an ordinary remote agent: `python -m referee_client.house BOT --connect HOST:PORT --name NAME`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from referee_client import PolicyAgent, RefereeError, run
+from referee_games import bots
+
+
+def play_bot(
+    bot: str,
+    address: str,
+    name: str,
+    *,
+    seed: int = 0,
+    credential: str | None = None,
+    matches: int | None = None,
+    max_matches: int = 64,
+    open_seats: bool = True,
+) -> None:
+    """Plays a house bot at a referee until it has played `matches`, or is stopped.
+
+    Raises:
+        UnknownBotError: there is no such bot.
+        RefereeError: the referee cannot be reached, or refuses.
+    """
+    agent = PolicyAgent(bots.make(bot, seed), name, max_matches=max_matches, takes_open_seats=open_seats)
+    run(agent, address, credential=credential, matches=matches)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one house bot from the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m referee_client.house", description="Plays a house bot.")
+    parser.add_argument("bot", choices=bots.names())
+    parser.add_argument("--connect", required=True, metavar="HOST:PORT")
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--credential", help="credential file")
+    parser.add_argument("--matches", type=int, help="leave after so many matches")
+    parser.add_argument("--max-matches", type=int, default=64, help="matches at once")
+    given = parser.parse_args(argv)
+    try:
+        play_bot(
+            given.bot,
+            given.connect,
+            given.name,
+            seed=given.seed,
+            credential=given.credential,
+            matches=given.matches,
+            max_matches=given.max_matches,
+        )
+    except RefereeError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Local agent processes: started, watched and stopped by a small launcher that never imports gRPC."""

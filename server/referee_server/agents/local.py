@@ -1,0 +1,96 @@
+"""Local agent processes, as the service sees them. Make it before gRPC is in use: it forks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """A process has ended.
+
+    Attributes:
+        name: the process, as it was started.
+        code: its exit code; negative for the signal that ended it, 127 when it could not be started.
+        output: the beginning and the end of what it printed, without control characters.
+    """
+
+    name: str
+    code: int
+    output: str
+
+
+class LocalAgents:
+    """Starts and stops agent processes through the launcher.
+
+    Attributes:
+        exits: processes that have ended, in that order.
+    """
+
+    def __init__(self) -> None:
+        """Starts the launcher."""
+        self.exits: asyncio.Queue[Exit] = asyncio.Queue()
+        self._live: set[str] = set()
+        self._reader: asyncio.Task[None] | None = None
+        self._process = subprocess.Popen(
+            # -I would lose the path of an uninstalled checkout; the file is run as a program of its own.
+            [sys.executable, "-m", "referee_server.agents.launcher"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def start(
+        self, name: str, argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> None:
+        """Starts a process; how it ends comes through `exits`."""
+        self._live.add(name)
+        self._order({"start": name, "argv": list(argv), "env": dict(os.environ if env is None else env), "cwd": cwd})
+
+    def stop(self, name: str) -> None:
+        """Ends a process: SIGTERM, then SIGKILL to its group."""
+        self._order({"stop": name})
+
+    def _order(self, order: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        if self._reader is None:
+            self._reader = asyncio.ensure_future(self._read())
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        self._process.stdin.flush()
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        reader = asyncio.StreamReader(limit=1 << 20)
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._process.stdout)
+        try:
+            while line := await reader.readline():
+                news = json.loads(line)
+                if "exited" in news:
+                    self._live.discard(news["exited"])
+                    self.exits.put_nowait(Exit(news["exited"], news["code"], news["output"]))
+        finally:
+            transport.close()
+
+    def kill(self) -> None:
+        """Ends the launcher at once, and with it every process, where `close` was not reached."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    async def close(self) -> None:
+        """Ends every process and the launcher."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        if self._reader is not None:
+            await self._reader
+        await asyncio.to_thread(self._process.wait)
+        if self._process.stdout is not None:
+            self._process.stdout.close()

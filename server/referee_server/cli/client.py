@@ -1,0 +1,87 @@
+"""A host's calls to a running service, and what their errors mean on a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import grpc
+
+from referee.v1.match_service_pb2_grpc import MatchServiceStub
+from referee.v1.registry_service_pb2_grpc import RegistryServiceStub
+from referee_server.cli.data import DataFolder
+from referee_server.cli.output import ExitCode, Failure
+
+DEFAULT_ADDRESS: Final = "127.0.0.1:7431"
+_CALL_S: Final = 15.0
+
+_CODES: Final = {
+    grpc.StatusCode.UNAUTHENTICATED: ExitCode.FORBIDDEN,
+    grpc.StatusCode.PERMISSION_DENIED: ExitCode.FORBIDDEN,
+    grpc.StatusCode.NOT_FOUND: ExitCode.NOT_FOUND,
+    grpc.StatusCode.UNAVAILABLE: ExitCode.UNREACHABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED: ExitCode.UNREACHABLE,
+}
+
+
+class HostClient:
+    """The host's stubs, with his credential on every call."""
+
+    def __init__(self, channel: grpc.Channel, token: str, address: str) -> None:
+        self.matches = MatchServiceStub(channel)
+        self.registry = RegistryServiceStub(channel)
+        self.metadata = (("authorization", f"Bearer {token}"),)
+        self._address = address
+
+    def call(self, method: Callable[..., Any], request: Any) -> Any:
+        """Calls and returns the response.
+
+        Raises:
+            Failure: the referee refused, or is not there.
+        """
+        try:
+            return method(request, metadata=self.metadata, timeout=_CALL_S)
+        except grpc.RpcError as error:
+            raise failure(error, self._address) from None
+
+
+def failure(error: grpc.RpcError, address: str) -> Failure:
+    """Returns what a failed call means to who typed the command."""
+    code: grpc.StatusCode = error.code()
+    details = error.details() or code.name
+    if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED) and "referee" not in details:
+        details = f"no referee answers at {address}; start one with `referee serve`, or name it with --connect"
+    if code is grpc.StatusCode.UNAUTHENTICATED:
+        details = f"the referee at {address} does not know this credential; name its data folder with --data"
+    return Failure(details, _CODES.get(code, ExitCode.USAGE))
+
+
+@contextmanager
+def host_client(data: str, address: str | None) -> Iterator[HostClient]:
+    """Connects to the service that keeps its data in a folder, or that listens at an address.
+
+    Raises:
+        Failure: the folder holds no credential, or the address is not one.
+    """
+    folder = DataFolder(data)
+    token = folder.host_token()
+    where = check_address(address or folder.address() or DEFAULT_ADDRESS)
+    with grpc.insecure_channel(where) as channel:
+        yield HostClient(channel, token, where)
+
+
+def check_address(address: str) -> str:
+    """Returns an address.
+
+    Raises:
+        Failure: it is not of the form HOST:PORT, or a Unix socket whose path is too long.
+    """
+    if address.startswith("unix:"):
+        if len(address.removeprefix("unix:").removeprefix("//").encode()) > 107:
+            raise Failure(f"the path of a Unix socket has at most 107 bytes: {address[:40]}…")
+        return address
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise Failure(f"{address[:60]!r} is not an address; one looks like 127.0.0.1:7431")
+    return address

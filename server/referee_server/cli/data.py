@@ -1,0 +1,128 @@
+"""The data folder: the journal, the host's credential, and where the service listens."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from referee_server.cli.output import ExitCode, fail
+from referee_server.journal import (
+    DataInUseError,
+    Durability,
+    OpenError,
+    SqliteJournal,
+    StorageError,
+    open_read_only,
+)
+from referee_server.journal.sqlite_read import SqliteReader
+
+DEFAULT: Final = "referee-data"
+"""The folder when neither `--data` nor the environment's REFEREE_DATA says another."""
+_MARK: Final = "referee-data"
+_MARK_TEXT: Final = "This folder belongs to a referee. Format 1.\n"
+
+
+class DataFolder:
+    """A folder with everything that a referee keeps."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.journal_path = self.path / "journal.db"
+        self.token_path = self.path / "host.token"
+        self._mark = self.path / _MARK
+        self._address = self.path / "address"
+
+    def open(self, durability: Durability = "process") -> SqliteJournal:
+        """Opens the folder for a service; makes it when there is none.
+
+        Raises:
+            Failure: it is something else's folder, in use, or cannot be used.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if not self._mark.exists():
+                if any(self.path.iterdir()):
+                    fail(f"{self.path} is not empty and not a referee's data folder; name another", ExitCode.DATA)
+                self._mark.write_text(_MARK_TEXT, encoding="utf-8")
+            self._check_mark()
+            return SqliteJournal(self.journal_path, durability=durability, warn=_warn)
+        except DataInUseError:
+            fail(f"another referee is using {self.path}; stop it or name another folder", ExitCode.IN_USE)
+        except OpenError as error:
+            fail(f"{self.path}: {error}", ExitCode.DATA)
+        except StorageError as error:
+            fail(f"{self.path}: {error}", ExitCode.STORAGE)
+        except OSError as error:
+            fail(f"{self.path} cannot be used as a data folder: {error.strerror}", ExitCode.DATA)
+
+    def read(self) -> SqliteReader:
+        """Opens the journal for reading, also while a service is using it.
+
+        Raises:
+            Failure: there is none, or it is not one.
+        """
+        try:
+            if not self._mark.exists():
+                fail(f"{self.path} is not a referee's data folder; name one with --data", ExitCode.DATA)
+            self._check_mark()
+            return open_read_only(self.journal_path)
+        except OpenError as error:
+            fail(f"{self.path}: {error}", ExitCode.DATA)
+        except StorageError as error:
+            fail(f"{self.path}: {error}", ExitCode.STORAGE)
+        except OSError as error:
+            fail(f"{self.path} cannot be read: {error.strerror}", ExitCode.DATA)
+
+    def _check_mark(self) -> None:
+        if self._mark.read_text(encoding="utf-8", errors="replace") != _MARK_TEXT:
+            fail(f"{self.path} was made by another release of the referee; name another folder", ExitCode.DATA)
+
+    def host_token(self, *, make: bool = False) -> str:
+        """Returns the host's credential; makes it at the first start of a service.
+
+        Raises:
+            Failure: there is none, it is readable by others, or it is not one.
+        """
+        if make and not self.token_path.exists():
+            with contextlib.suppress(FileExistsError):
+                descriptor = os.open(self.token_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                    file.write(secrets.token_hex(32) + "\n")
+        try:
+            if self.token_path.stat().st_mode & 0o077:
+                fail(f"{self.token_path} is readable by others; chmod 600 it", ExitCode.DATA)
+            token = self.token_path.read_text(encoding="ascii", errors="replace").strip()
+        except OSError as error:
+            fail(f"no host's credential in {self.path} ({error.strerror}); name the service's --data", ExitCode.DATA)
+        if len(token) != 64 or not all(char in "0123456789abcdef" for char in token):
+            fail(f"{self.token_path} does not hold a credential: 64 hex digits", ExitCode.DATA)
+        return token
+
+    def say_address(self, address: str) -> None:
+        """Leaves word of where the service listens, for commands on the same machine."""
+        self._address.write_text(address + "\n", encoding="utf-8")
+
+    def forget_address(self) -> None:
+        """Takes the word back."""
+        self._address.unlink(missing_ok=True)
+
+    def address(self) -> str | None:
+        """Returns where the service listens, or last did; None when nobody said."""
+        try:
+            return self._address.read_text(encoding="utf-8").strip() or None
+        except OSError:
+            return None
+
+
+def default_path() -> str:
+    """Returns the data folder to use when none is named."""
+    return os.environ.get("REFEREE_DATA") or DEFAULT
+
+
+def _warn(text: str) -> None:
+    import structlog
+
+    structlog.get_logger(__name__).warning("storage", note=text)

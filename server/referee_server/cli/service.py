@@ -1,0 +1,96 @@
+"""A running service: journal, hall, gate and gRPC server put together."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import grpc
+
+from referee_server.cli.data import DataFolder
+from referee_server.cli.output import ExitCode, Failure
+from referee_server.journal import Durability
+from referee_server.rpc.gate import Gate
+from referee_server.rpc.server import OPTIONS, AddressError, add_services, listen, set_serving
+from referee_server.tables.clock import MonotonicClock
+from referee_server.tables.hall import Hall, HallSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """How a service is run.
+
+    Attributes:
+        address: host and port to listen on; port 0 takes a free one.
+        open_registration: whether unknown credentials register themselves.
+        durability: what a commit survives.
+        hall: how the hall behaves.
+        grace_s: how long calls may take to end at the stop, in seconds.
+    """
+
+    address: str = "127.0.0.1:7431"
+    open_registration: bool = True
+    durability: Durability = "process"
+    hall: HallSettings = field(default_factory=HallSettings)
+    grace_s: float = 1.0
+
+
+class Service:
+    """Opens on entering, stops on leaving.
+
+    Attributes:
+        hall: all matches and agents.
+        address: where it listens.
+        resumed: how many matches were taken up again at the start.
+    """
+
+    hall: Hall
+    address: str
+    resumed: int
+
+    def __init__(self, data: DataFolder, settings: ServiceSettings) -> None:
+        self._data = data
+        self._settings = settings
+
+    async def __aenter__(self) -> Self:
+        settings = self._settings
+        host, _, _ = settings.address.rpartition(":")
+        journal = self._data.open(settings.durability)
+        try:
+            self.hall = Hall(journal, MonotonicClock(), os.urandom, settings.hall)
+            gate = Gate(
+                self.hall,
+                self._data.host_token(make=True),
+                os.urandom,
+                open_registration=settings.open_registration,
+            )
+            self._server = grpc.aio.server(options=OPTIONS)
+            self._healthy = add_services(self._server, self.hall, gate)
+            self.address = f"{host}:{listen(self._server, settings.address)}"
+            self.resumed = self.hall.resume_all()
+            await self._server.start()
+            await set_serving(self._healthy, serving=True)
+        except AddressError as error:
+            journal.close()
+            raise Failure(str(error), ExitCode.IN_USE) from None
+        except BaseException:
+            journal.close()
+            raise
+        self._data.say_address(self.address)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._data.forget_address()
+        try:
+            await set_serving(self._healthy, serving=False)
+            if self.hall.committer.failed is None:
+                await self.hall.close()
+            await self._server.stop(self._settings.grace_s)
+        finally:
+            if self.hall.committer.failed is None:
+                self.hall.journal.checkpoint()
+            self.hall.journal.close()

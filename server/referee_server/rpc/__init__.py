@@ -1,0 +1,1 @@
+"""The gRPC services: check, convert, call, convert."""

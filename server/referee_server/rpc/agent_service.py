@@ -1,0 +1,262 @@
+"""AgentService: an agent's stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import grpc
+import structlog
+
+from referee.v1 import agent_service_pb2 as pb
+from referee.v1 import error_reason_pb2 as reason_pb
+from referee.v1 import event_pb2
+from referee_server.match import inputs
+from referee_server.match.errors import RefusedError
+from referee_server.rpc.gate import Caller, Gate
+from referee_server.rpc.register import WRITE_DEADLINE_S, Context, parse
+from referee_server.tables.hall import SERVER_VERSION, Hall
+from referee_server.tables.session import MAX_ITEMS, MAX_MATCHES, MAX_REQUEST_BYTES, Session
+from referee_server.tables.table import Table
+
+_log = structlog.get_logger(__name__)
+
+PROTOCOL_VERSION: Final = 1
+HELLO_DEADLINE_S: Final = 10.0
+"""How long a stream may take to begin, in seconds."""
+_MAX_POSITIONS: Final = MAX_MATCHES
+
+
+class AgentService:
+    """Serves `referee.v1.AgentService`."""
+
+    def __init__(self, hall: Hall, gate: Gate, hello_deadline_s: float = HELLO_DEADLINE_S) -> None:
+        self._hall = hall
+        self._gate = gate
+        self._hello_deadline_s = hello_deadline_s
+
+    async def Play(self, context: Context, caller: Caller) -> None:  # noqa: N802  named in the protocol
+        """Plays: one stream for all of an agent's seats."""
+        if caller.credential_hash is None and not caller.host:
+            # Who has no credential need not say Hello to be told so.
+            await self._gate.admit(caller, "")
+        items, index = await self._first_items(context)
+        hello = items[0].hello
+        _check_hello(hello)
+        agent = await self._gate.admit(caller, hello.name)
+        structlog.contextvars.bind_contextvars(agent_id=agent.agent_id)
+        session = Session(agent.agent_id, agent.name, hello, self._hall.clock.now_us())
+        session.push(
+            pb.ServerItem(
+                welcome=pb.Welcome(
+                    protocol_version=PROTOCOL_VERSION,
+                    server_version=SERVER_VERSION,
+                    agent_id=agent.agent_id,
+                    name=agent.name,
+                    max_items=MAX_ITEMS,
+                    max_message_size=MAX_REQUEST_BYTES,
+                    max_matches=session.max_matches,
+                    max_open_decisions=session.max_open,
+                )
+            )
+        )
+        reader = writer = closed = None
+        try:
+            await self._hall.attach(session)
+            stream = _Stream(self._hall, session)
+            stream.take(items[1:], index, self._hall.clock.now_us())
+            reader = asyncio.ensure_future(self._read(context, stream))
+            writer = asyncio.ensure_future(_write(context, session))
+            closed = asyncio.ensure_future(session.wait_closed())
+            done, _ = await asyncio.wait((reader, writer, closed), return_when=asyncio.FIRST_COMPLETED)
+            if reader in done:
+                reader.result()
+        finally:
+            self._hall.detach(session)
+            for task in (reader, closed):
+                await _finish(task)
+            if session.left and writer is not None and not writer.done():
+                # What is on its way is still told: verdicts of the last answers, the end of matches.
+                await self._hall.committer.settled()
+                session.finish()
+                await asyncio.wait((writer,), timeout=WRITE_DEADLINE_S)
+            await _finish(writer)
+            _log.info("stream_ended", left=session.left, reason=session.closed.name if session.closed else "")
+        if session.closed is not None:
+            raise session.closed
+
+    async def _first_items(self, context: Context) -> tuple[list[pb.ClientItem], int]:
+        reading = asyncio.ensure_future(context.read())
+        done, _ = await asyncio.wait((reading,), timeout=self._hello_deadline_s)
+        if not done:
+            await _finish(reading)
+        data = reading.result() if done else grpc.aio.EOF
+        items = _items(data) if isinstance(data, bytes) else []
+        if not items or items[0].WhichOneof("item") != "hello":
+            raise RefusedError(reason_pb.ERROR_REASON_NO_HELLO, "a stream begins with Hello, within ten seconds")
+        return items, 1
+
+    async def _read(self, context: Context, stream: _Stream) -> None:
+        read: Callable[[], object] = context.read
+        clock = self._hall.clock
+        while True:
+            data = await read()  # type: ignore[misc]  # a coroutine function
+            received_us = clock.now_us()
+            if not isinstance(data, bytes):
+                return  # EOF is not goodbye: only Leave is
+            if not stream.take(_items(data), 0, received_us):
+                return
+
+
+class _Stream:
+    """Takes the items of one agent's stream."""
+
+    def __init__(self, hall: Hall, session: Session) -> None:
+        self._hall = hall
+        self._session = session
+
+    def take(self, items: list[pb.ClientItem], first_index: int, received_us: int) -> bool:
+        """Takes items in their order. Returns False once the agent has said goodbye."""
+        for index, item in enumerate(items, first_index):
+            kind = item.WhichOneof("item")
+            try:
+                match kind:
+                    case "answer":
+                        self._answer(item.answer, received_us)
+                    case "ready":
+                        self._ready(item.ready)
+                    case "decline":
+                        self._decline(item.decline)
+                    case "pong":
+                        pass  # nothing has been asked that depends on it
+                    case "leave":
+                        self._hall.leave(self._session)
+                        return False
+                    case "hello":
+                        raise RefusedError(reason_pb.ERROR_REASON_HELLO_REPEATED, "Hello comes once, first")
+                    case _:
+                        raise RefusedError(
+                            reason_pb.ERROR_REASON_UNKNOWN_VARIANT,
+                            "an item has nothing set that this referee knows",
+                            server_version=SERVER_VERSION,
+                        )
+            except RefusedError as error:
+                self._reject(error, index)
+        return True
+
+    def _reject(self, error: RefusedError, index: int) -> None:
+        rejected = pb.Rejected(
+            reason=error.reason,
+            message=error.message,
+            match_id=error.metadata.get("match_id", ""),
+            item_index=index,
+        )
+        self._hall.committer.tell(self._session, pb.ServerItem(rejected=rejected))
+
+    def _answer(self, answer: pb.Answer, received_us: int) -> None:
+        table = self._session.tables.get(answer.match_id)
+        if table is not None:
+            table.answer(self._session, answer, received_us)
+            return
+        over = self._hall.held_seats(answer.match_id, self._session.agent_id)
+        status = event_pb2.ANSWER_STATUS_MATCH_OVER if over else event_pb2.ANSWER_STATUS_NO_SEAT
+        verdict = pb.Verdict(match_id=answer.match_id, decision_id=answer.decision_id, status=status)
+        self._hall.committer.tell(self._session, pb.ServerItem(verdict=verdict))
+
+    def _ready(self, ready: pb.Ready) -> None:
+        table = self._table(ready.match_id)
+        if len(ready.nonce) not in (0, 32):
+            raise RefusedError(
+                reason_pb.ERROR_REASON_NONCE_LENGTH,
+                f"a nonce has 32 bytes, not {len(ready.nonce)}",
+                match_id=ready.match_id,
+            )
+        try:
+            table.feed(inputs.Ready(table.seats_of(self._session.agent_id)[0], ready.nonce))
+        except inputs.NotNowError as error:
+            raise RefusedError(reason_pb.ERROR_REASON_ALREADY_READY, str(error), match_id=ready.match_id) from None
+
+    def _decline(self, decline: pb.Decline) -> None:
+        table = self._table(decline.match_id)
+        try:
+            table.feed(inputs.Decline(table.seats_of(self._session.agent_id)[0]))
+        except inputs.NotNowError as error:
+            raise RefusedError(reason_pb.ERROR_REASON_ALREADY_READY, str(error), match_id=decline.match_id) from None
+
+    def _table(self, match_id: str) -> Table:
+        table = self._session.tables.get(match_id)
+        if table is None or table.match.over:
+            if table is not None or self._hall.held_seats(match_id, self._session.agent_id):
+                raise RefusedError(reason_pb.ERROR_REASON_MATCH_OVER, "the match has ended", match_id=match_id)
+            raise RefusedError(
+                reason_pb.ERROR_REASON_NO_SEAT, "this agent has no seat in such a match", match_id=match_id
+            )
+        return table
+
+
+def _items(data: bytes) -> list[pb.ClientItem]:
+    if len(data) > MAX_REQUEST_BYTES:
+        raise RefusedError(
+            reason_pb.ERROR_REASON_MESSAGE_TOO_LARGE,
+            f"a message has at most {MAX_REQUEST_BYTES} bytes",
+            limit=MAX_REQUEST_BYTES,
+        )
+    items = list(parse(pb.PlayRequest, data).items)
+    if len(items) > MAX_ITEMS:
+        raise RefusedError(
+            reason_pb.ERROR_REASON_MESSAGE_TOO_LARGE, f"a message has at most {MAX_ITEMS} items", limit=MAX_ITEMS
+        )
+    return items
+
+
+def _check_hello(hello: pb.Hello) -> None:
+    if hello.protocol_version < PROTOCOL_VERSION:
+        raise RefusedError(
+            reason_pb.ERROR_REASON_PROTOCOL_VERSION,
+            f"this referee speaks protocol version {PROTOCOL_VERSION}; Hello says {hello.protocol_version}",
+            oldest=PROTOCOL_VERSION,
+            newest=PROTOCOL_VERSION,
+        )
+    for field in ("max_matches", "max_open_decisions"):
+        value = getattr(hello, field)
+        if not 0 <= value <= MAX_MATCHES:
+            raise RefusedError(
+                reason_pb.ERROR_REASON_FIELD_INVALID,
+                f"{field} is from 0 to {MAX_MATCHES}, not {value}",
+                field=f"hello.{field}",
+            )
+    if len(hello.positions) > _MAX_POSITIONS or len(hello.games) > 64 or len(hello.client_version) > 200:
+        raise RefusedError(
+            reason_pb.ERROR_REASON_FIELD_INVALID, "Hello holds more than it may", field="hello.positions"
+        )
+    for place, position in enumerate(hello.positions):
+        if position.after_sequence < 0:
+            raise RefusedError(
+                reason_pb.ERROR_REASON_FIELD_INVALID,
+                "after_sequence is 0 or more",
+                field=f"hello.positions[{place}].after_sequence",
+            )
+
+
+async def _write(context: Context, session: Session) -> None:
+    loop = asyncio.get_running_loop()
+    too_slow = RefusedError(
+        reason_pb.ERROR_REASON_SLOW_CONSUMER, "the agent reads too slowly; it may reconnect and go on"
+    )
+    while items := await session.next_items():
+        watchdog = loop.call_later(WRITE_DEADLINE_S, session.close, too_slow)
+        try:
+            await context.write(pb.PlayResponse(items=items).SerializeToString())
+        finally:
+            watchdog.cancel()
+
+
+async def _finish(task: asyncio.Future[object] | asyncio.Future[None] | None) -> None:
+    """Cancels a task and waits for it; what it raised is not of interest any more."""
+    if task is None:
+        return
+    task.cancel()
+    await asyncio.wait((task,))
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,157 @@
+"""Who is calling: credentials, roles and registration."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from referee.v1 import error_reason_pb2 as reason_pb
+from referee_server.journal import AgentAdded, AgentRow
+from referee_server.match.errors import RefusedError
+from referee_server.tables.hall import Hall
+from referee_server.tables.names import check_name, fold_name
+
+_log = structlog.get_logger(__name__)
+
+_BEARER: Final = re.compile(r"[Bb]earer ([0-9a-f]{64})")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a call.
+
+    Attributes:
+        host: whether it holds the host's credential.
+        agent: the agent whose credential it holds, if it is a registered one that has not been revoked.
+        credential_hash: hash of a well-formed credential; None when there is none. Never to be shown.
+        revoked: whether the credential is an agent's that has been revoked.
+    """
+
+    host: bool = False
+    agent: AgentRow | None = None
+    credential_hash: bytes | None = None
+    revoked: bool = False
+
+
+def hash_credential(token: str) -> bytes:
+    """Returns the form in which a credential is kept and compared. 256 random bits need no salt."""
+    return hashlib.sha256(b"referee.credential.v1\0" + token.encode()).digest()
+
+
+class Gate:
+    """Tells who calls, and registers agents."""
+
+    def __init__(
+        self, hall: Hall, host_token: str, random_bytes: Callable[[int], bytes], *, open_registration: bool
+    ) -> None:
+        """Makes a gate.
+
+        Args:
+            hall: where agents are known.
+            host_token: the host's credential, 64 hex digits.
+            random_bytes: the operating system's generator, for ids.
+            open_registration: whether an unknown credential registers itself by its first Hello.
+        """
+        self.open_registration = open_registration
+        self._hall = hall
+        self._host_hash = hash_credential(host_token)
+        self._random_bytes = random_bytes
+        # Registrations on their way to the journal, by credential hash.
+        self._coming: dict[bytes, AgentRow] = {}
+
+    def identify(self, authorization: str | bytes | None) -> Caller:
+        """Returns who holds the credential of an `authorization` header; anybody may come without one.
+
+        Raises:
+            RefusedError: CREDENTIAL_UNKNOWN, for a header that holds no credential.
+        """
+        if authorization is None:
+            return Caller()
+        found = _BEARER.fullmatch(authorization) if isinstance(authorization, str) else None
+        if found is None:
+            raise unknown_credential()
+        hashed = hash_credential(found.group(1))
+        if hmac.compare_digest(hashed, self._host_hash):
+            return Caller(host=True)
+        row = self._coming.get(hashed) or self._hall.journal.agent_by_hash(hashed)
+        if row is None:
+            return Caller(credential_hash=hashed)
+        if row.revoked:
+            return Caller(credential_hash=hashed, revoked=True)
+        return Caller(agent=row, credential_hash=hashed)
+
+    def check_host(self, caller: Caller) -> None:
+        """Refuses who is not the host (HOST_ONLY; CREDENTIAL_UNKNOWN for who is nobody)."""
+        if caller.host:
+            return
+        if caller.agent is None:
+            raise unknown_credential()
+        raise RefusedError(reason_pb.ERROR_REASON_HOST_ONLY, "this needs the host's credential")
+
+    async def admit(self, caller: Caller, name: str) -> AgentRow:
+        """Returns the agent that says Hello, registered now if it is new.
+
+        Raises:
+            RefusedError: it has no credential or a revoked one, registration is closed, or the name is not to be had.
+        """
+        if caller.host:
+            raise RefusedError(
+                reason_pb.ERROR_REASON_AGENT_ONLY, "the host's credential does not play; use one of the agent's own"
+            )
+        if caller.revoked:
+            raise RefusedError(reason_pb.ERROR_REASON_CREDENTIAL_REVOKED, "this credential has been revoked")
+        if caller.agent is not None:
+            return caller.agent
+        if caller.credential_hash is None:
+            raise unknown_credential()
+        if not self.open_registration:
+            raise RefusedError(
+                reason_pb.ERROR_REASON_REGISTRATION_CLOSED,
+                "registration is closed; ask the host for a credential",
+            )
+        return await self.register(caller.credential_hash, name)
+
+    async def register(self, credential_hash: bytes, name: str) -> AgentRow:
+        """Registers an agent and returns it once that is stored.
+
+        Raises:
+            RefusedError: NAME_INVALID or NAME_TAKEN.
+        """
+        name = check_name(name)
+        folded = fold_name(name)
+        taken = self._hall.journal.agent_by_name(folded)
+        if taken is not None or any(row.folded_name == folded for row in self._coming.values()):
+            raise RefusedError(
+                reason_pb.ERROR_REASON_NAME_TAKEN, "another agent has that name, or one that reads the same"
+            )
+        row = AgentRow(
+            agent_id=self._random_bytes(10).hex(),
+            name=name,
+            folded_name=folded,
+            create_time_ms=self._hall.clock.wall_ns() // 10**6,
+            revoked=False,
+        )
+        self._coming[credential_hash] = row
+        try:
+            self._hall.committer.store(
+                AgentAdded(row.agent_id, row.name, row.folded_name, credential_hash, row.create_time_ms)
+            )
+            await self._hall.committer.settled()
+        finally:
+            del self._coming[credential_hash]
+        _log.info("agent_registered", agent_id=row.agent_id)
+        return row
+
+
+def unknown_credential() -> RefusedError:
+    """Returns the refusal of who has no credential, in the same words for every cause."""
+    return RefusedError(
+        reason_pb.ERROR_REASON_CREDENTIAL_UNKNOWN,
+        "no valid credential: send `authorization: Bearer` and 64 hex digits",
+    )

@@ -1,0 +1,246 @@
+"""MatchService: what hosts do with matches, and how anybody watches one."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from typing import Final
+
+from referee.v1 import error_reason_pb2 as reason_pb
+from referee.v1 import event_pb2, match_pb2
+from referee.v1 import match_service_pb2 as pb
+from referee_client import convert
+from referee_games.contract import PUBLIC, shown
+from referee_server.journal import ClosedError, MatchRow
+from referee_server.match.errors import RefusedError
+from referee_server.match.state import Match, begin
+from referee_server.match.verify import parse, replay
+from referee_server.match.views import ALL, Projector
+from referee_server.rpc.gate import Caller, Gate, unknown_credential
+from referee_server.rpc.listing import match_of
+from referee_server.tables.hall import Hall, unknown_match
+
+HEARTBEAT_S: Final = 10.0
+"""How often a watcher hears something, in seconds."""
+_PIECE: Final = 256
+_DEFAULT_PAGE: Final = 100
+_MAX_PAGE: Final = 1_000
+_DAY_MS: Final = 86_400_000
+
+
+class MatchService:
+    """Serves `referee.v1.MatchService`."""
+
+    def __init__(self, hall: Hall, gate: Gate, heartbeat_s: float = HEARTBEAT_S) -> None:
+        self._hall = hall
+        self._gate = gate
+        self._heartbeat_s = heartbeat_s
+
+    async def CreateMatch(self, request: pb.CreateMatchRequest, caller: Caller) -> pb.CreateMatchResponse:  # noqa: N802
+        """Creates a match."""
+        self._gate.check_host(caller)
+        if len(request.request_id) > 64:
+            raise _invalid("request_id", "a request id has at most 64 characters")
+        match_id = self._hall.create(request.spec, request.request_id)
+        await self._hall.committer.settled()
+        return pb.CreateMatchResponse(match=match_of(self._row(match_id)))
+
+    async def GetMatch(self, request: pb.GetMatchRequest, caller: Caller) -> pb.GetMatchResponse:  # noqa: N802
+        """Returns a match as it stands."""
+        self._gate.check_host(caller)
+        return pb.GetMatchResponse(match=match_of(self._row(request.match_id)))
+
+    async def ListMatches(self, request: pb.ListMatchesRequest, caller: Caller) -> pb.ListMatchesResponse:  # noqa: N802
+        """Lists matches, the newest first."""
+        self._gate.check_host(caller)
+        if request.page_size < 0:
+            raise _invalid("page_size", "a page has no negative size")
+        size = min(request.page_size or _DEFAULT_PAGE, _MAX_PAGE)
+        states = {match_pb2.MatchState.Name(state).removeprefix("MATCH_STATE_") for state in _known(request.states)}
+        rows = self._hall.journal.matches(
+            after_number=_from_token(request.page_token), limit=size + 1, states=sorted(states), newest_first=True
+        )
+        token = _to_token(rows[size - 1].number) if len(rows) > size else ""
+        return pb.ListMatchesResponse(matches=[match_of(row) for row in rows[:size]], next_page_token=token)
+
+    async def CancelMatch(self, request: pb.CancelMatchRequest, caller: Caller) -> pb.CancelMatchResponse:  # noqa: N802
+        """Ends a match without a result."""
+        self._gate.check_host(caller)
+        if len(request.note) > 200 or not request.note.isprintable():
+            raise _invalid("note", "a note is at most 200 printable characters")
+        self._hall.cancel(request.match_id, request.note)
+        await self._hall.committer.settled()
+        return pb.CancelMatchResponse(match=match_of(self._row(request.match_id)))
+
+    async def WatchMatch(  # noqa: N802
+        self, request: pb.WatchMatchRequest, caller: Caller
+    ) -> AsyncIterator[pb.WatchMatchResponse]:
+        """Streams one view of a match, history and live in one."""
+        audience = self._audience(request, caller)
+        if request.after_sequence < 0:
+            raise _invalid("after_sequence", "a position is 0 or more")
+        if not 0 <= request.delay_ms <= _DAY_MS or (request.delay_ms and audience != ALL):
+            raise _invalid("delay_ms", f"delay_ms is from 0 to {_DAY_MS}, and only for the view `all`")
+        watch = _Watch(self._hall, request, audience)
+        async for response in watch.responses(self._heartbeat_s):
+            yield response
+
+    def _audience(self, request: pb.WatchMatchRequest, caller: Caller) -> int:
+        """Returns the audience of a view, if the caller may have it."""
+        row = self._hall.journal.match(request.match_id) if len(request.match_id) <= 64 else None
+        kind = request.view.WhichOneof("kind")
+        if kind is None:
+            raise _invalid("view", "a view is public, a seat, or all")
+        summary = match_pb2.Match.FromString(row.summary) if row is not None else match_pb2.Match()
+        if caller.host:
+            if row is None:
+                raise unknown_match(request.match_id)
+            if kind == "seat" and not 0 <= request.view.seat < len(summary.seats):
+                raise _invalid("view.seat", f"the match has seats 0 to {len(summary.seats) - 1}")
+        elif kind == "seat":
+            if caller.agent is None:
+                raise unknown_credential()
+            seats = [seat.seat for seat in summary.seats if seat.agent_id == caller.agent.agent_id]
+            if request.view.seat not in seats:
+                # The same for a match that does not exist, so that nobody learns whether it does.
+                raise RefusedError(
+                    reason_pb.ERROR_REASON_NO_SEAT,
+                    "this agent has no such seat",
+                    match_id=shown(request.match_id),
+                )
+        elif kind == "all" and (row is None or not row.final):
+            raise RefusedError(
+                reason_pb.ERROR_REASON_VIEW_FORBIDDEN, "before the end, only the host sees all", view="all"
+            )
+        if row is None:
+            raise unknown_match(request.match_id)
+        return {"public": PUBLIC, "all": ALL}.get(kind, request.view.seat)
+
+    def _row(self, match_id: str) -> MatchRow:
+        row = self._hall.journal.match(match_id)
+        if row is None:
+            raise unknown_match(match_id)
+        return row
+
+
+class _Watch:
+    """One watcher: reads the journal at its own pace, so that it holds up nobody."""
+
+    def __init__(self, hall: Hall, request: pb.WatchMatchRequest, audience: int) -> None:
+        self._hall = hall
+        self._request = request
+        self._audience = audience
+        row = hall.journal.match(request.match_id)
+        assert row is not None
+        events = parse(hall.journal.read(request.match_id))
+        self._game = begin(events[0]).game
+        self._projector = Projector(audience, self._game)
+        history = self._projector.see(events)
+        if request.after_sequence > len(history):
+            raise RefusedError(
+                reason_pb.ERROR_REASON_POSITION_BEYOND_END,
+                f"the view has {len(history)} events so far",
+                newest=len(history),
+            )
+        self._history = history[request.after_sequence :]
+        self._known = len(events)
+        self._match = replay(events)
+
+    async def responses(self, heartbeat_s: float) -> AsyncIterator[pb.WatchMatchResponse]:
+        first = pb.WatchMatchResponse(through_sequence=self._request.after_sequence)
+        if self._request.delay_ms == 0:
+            _snapshot(self._match, self._audience, first)
+        yield first
+        if self._request.delay_ms == 0:
+            through = self._request.after_sequence
+            for start in range(0, len(self._history), _PIECE):
+                piece = self._history[start : start + _PIECE]
+                through += len(piece)
+                yield pb.WatchMatchResponse(events=piece, through_sequence=through)
+            self._history = []
+        async for response in self._live(heartbeat_s):
+            yield response
+        row = self._hall.journal.match(self._request.match_id)
+        if row is not None and row.final:
+            yield pb.WatchMatchResponse(through_sequence=self._projector.through, result=match_of(row).result)
+
+    async def _live(self, heartbeat_s: float) -> AsyncIterator[pb.WatchMatchResponse]:
+        delay_us = self._request.delay_ms * 1_000
+        queue: asyncio.Queue[list[event_pb2.MatchEvent] | None] = asyncio.Queue(4)
+        follower = asyncio.ensure_future(self._follow(queue, delayed=bool(delay_us)))
+        through = self._projector.through if not delay_us else self._request.after_sequence
+        try:
+            while True:
+                try:
+                    events = await asyncio.wait_for(queue.get(), heartbeat_s)
+                except TimeoutError:
+                    yield pb.WatchMatchResponse(through_sequence=through)
+                    continue
+                if events is None:
+                    break
+                for event in events:
+                    while delay_us and self._behind_us(event) < delay_us:
+                        pause_s = (delay_us - self._behind_us(event)) / 1_000_000
+                        await asyncio.sleep(min(pause_s, heartbeat_s))
+                        yield pb.WatchMatchResponse(through_sequence=through)
+                    through = event.sequence
+                    if delay_us:
+                        yield pb.WatchMatchResponse(events=[event], through_sequence=through)
+                if not delay_us:
+                    yield pb.WatchMatchResponse(events=events, through_sequence=through)
+            await follower
+        finally:
+            follower.cancel()
+            await asyncio.wait((follower,))
+
+    def _behind_us(self, event: event_pb2.MatchEvent) -> int:
+        table = self._hall.running.get(self._request.match_id)
+        return table.now_us - event.match_time_us if table is not None else _DAY_MS * 1_000
+
+    async def _follow(self, queue: asyncio.Queue[list[event_pb2.MatchEvent] | None], *, delayed: bool) -> None:
+        if delayed and self._history:
+            await queue.put(self._history)
+        try:
+            async for _, records in self._hall.journal.follow(self._request.match_id, self._known):
+                seen = self._projector.see(parse(records))
+                for start in range(0, len(seen), _PIECE):
+                    await queue.put(seen[start : start + _PIECE])
+        except ClosedError:
+            pass  # the referee is shutting down
+        await queue.put(None)
+
+
+def _snapshot(match: Match, audience: int, into: pb.WatchMatchResponse) -> None:
+    """Shows the table as it stands; for `all`, as everybody sees it, since the events hold the rest."""
+    if match.engine is not None:
+        convert.view_into(match.engine.view(max(audience, PUBLIC)), into)
+
+
+def _invalid(field: str, message: str) -> RefusedError:
+    return RefusedError(reason_pb.ERROR_REASON_FIELD_INVALID, message, field=field)
+
+
+def _known(states: object) -> list[match_pb2.MatchState.ValueType]:
+    known = [state for state in list(states) if state in match_pb2.MatchState.values() and state]  # type: ignore[call-overload]
+    if len(known) != len(list(states)):  # type: ignore[call-overload]
+        raise _invalid("states", "a state is one of those of MatchState")
+    return known
+
+
+def _to_token(number: int) -> str:
+    return base64.urlsafe_b64encode(f"m{number}".encode()).decode()
+
+
+def _from_token(token: str) -> int:
+    if not token:
+        return 0
+    try:
+        text = base64.urlsafe_b64decode(token.encode()).decode() if len(token) <= 64 else ""
+        if _to_token(int(text.removeprefix("m"))) != token:
+            raise ValueError
+        return int(text.removeprefix("m"))
+    except ValueError:
+        raise RefusedError(
+            reason_pb.ERROR_REASON_PAGE_TOKEN_INVALID, "a page token is the next_page_token of the page before"
+        ) from None

@@ -1,0 +1,133 @@
+"""How services are put on a server: every method parsed, identified, timed and ended in one place.
+
+Requests arrive as bytes and are parsed here, and whatever is raised ends here, because the library would send the text
+of an exception to the client; that text may know what nobody at the table may.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+import grpc
+import structlog
+from google.protobuf import message_factory
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import DecodeError, Message
+
+from referee.v1 import error_reason_pb2 as reason_pb
+from referee_server.journal import StorageError
+from referee_server.match.errors import RefusedError
+from referee_server.rpc.errors import abort, internal
+from referee_server.rpc.gate import Caller, Gate
+
+_log = structlog.get_logger(__name__)
+
+WRITE_DEADLINE_S: Final = 10.0
+"""How long a reader may leave one message unread before it is cut off, in seconds."""
+
+M = TypeVar("M", bound=Message)
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+def parse(kind: type[M], data: bytes) -> M:
+    """Returns a message from its bytes.
+
+    Raises:
+        RefusedError: NOT_PARSEABLE, in the same words whatever the bytes.
+    """
+    try:
+        return kind.FromString(data)
+    except (DecodeError, RecursionError):
+        name = kind.DESCRIPTOR.full_name
+        raise RefusedError(reason_pb.ERROR_REASON_NOT_PARSEABLE, f"the bytes are not a {name}") from None
+
+
+def add_service(server: grpc.aio.Server, service: ServiceDescriptor, servicer: object, gate: Gate) -> None:
+    """Puts a service on a server.
+
+    The servicer has a coroutine of the method's name for each method: `(request, caller) -> response`, for streamed
+    responses an async generator `(request, caller)`, and for bidirectional ones `(context, caller)`, which reads and
+    writes bytes itself.
+    """
+    handlers = {method.name: _handler(method, getattr(servicer, method.name), gate) for method in service.methods}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.full_name, handlers),))
+
+
+def _handler(method: MethodDescriptor, behaviour: Callable[..., Any], gate: Gate) -> grpc.RpcMethodHandler[Any, Any]:
+    request_kind = message_factory.GetMessageClass(method.input_type)
+    rpc = method.full_name.removeprefix("referee.v1.")
+
+    async def unary(data: bytes, context: Context) -> bytes:
+        async def call(caller: Caller) -> bytes:
+            response: Message = await behaviour(parse(request_kind, data), caller)
+            return response.SerializeToString()
+
+        return await _ended_well(call, context, gate, rpc)
+
+    async def server_stream(data: bytes, context: Context) -> None:
+        async def call(caller: Caller) -> None:
+            await _write_all(behaviour(parse(request_kind, data), caller), context)
+
+        await _ended_well(call, context, gate, rpc)
+
+    async def both_streams(requests: object, context: Context) -> None:
+        del requests  # read from the context instead
+        await _ended_well(lambda caller: behaviour(context, caller), context, gate, rpc)
+
+    if method.client_streaming and method.server_streaming:
+        return grpc.stream_stream_rpc_method_handler(both_streams)
+    if method.server_streaming:
+        return grpc.unary_stream_rpc_method_handler(server_stream)
+    return grpc.unary_unary_rpc_method_handler(unary)
+
+
+T = TypeVar("T")
+
+
+async def _ended_well(call: Callable[[Caller], Awaitable[T]], context: Context, gate: Gate, rpc: str) -> T:
+    """Identifies the caller, runs a call, and turns whatever it raises into a status."""
+    structlog.contextvars.clear_contextvars()
+    structlog.contextvars.bind_contextvars(rpc=rpc)
+    try:
+        return await call(gate.identify(_authorization(context)))
+    except RefusedError as error:
+        refused = error
+    except StorageError:
+        refused = RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be read or written")
+    except grpc.aio.AbortError:
+        raise
+    except Exception as error:
+        # The client went away while we were writing to it: its end of the stream is closed, nothing failed.
+        if context.done() or type(error).__name__ == "ExecuteBatchError":
+            raise asyncio.CancelledError from error
+        incident = uuid4().hex[:12]
+        _log.exception("call_failed", incident=incident)
+        refused = internal(incident)
+    _log.info("call_refused", reason=refused.name)
+    await abort(context, refused)
+    raise AssertionError("the call goes on after its end")
+
+
+def _authorization(context: Context) -> str | bytes | None:
+    found: list[str | bytes] = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
+    if len(found) > 1:
+        return b""
+    return found[0] if found else None
+
+
+async def _write_all(responses: AsyncIterator[Message], context: Context) -> None:
+    try:
+        async for response in responses:
+            try:
+                await asyncio.wait_for(context.write(response.SerializeToString()), WRITE_DEADLINE_S)
+            except TimeoutError:
+                through = getattr(response, "through_sequence", None)
+                metadata = {} if through is None else {"resume_from": through}
+                raise RefusedError(
+                    reason_pb.ERROR_REASON_SLOW_CONSUMER, "the reader is too slow; go on from where it was", **metadata
+                ) from None
+    finally:
+        await responses.aclose()  # type: ignore[attr-defined]  # an async generator
