@@ -426,7 +426,7 @@ async def test_abandoned_follower_leaves_nothing_behind(journal: Journal, how: s
         with pytest.raises(asyncio.CancelledError):
             await waiting
     elif how == "closed":
-        await follower.aclose()  # type: ignore[attr-defined]
+        await follower.aclose()
     del follower
     gc.collect()
     for _ in range(5):  # a forgotten one is closed by the loop, in a task of its own
