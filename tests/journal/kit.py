@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from hashlib import sha256
+from pathlib import Path
 
 from referee_server.journal import (
     AgentAdded,
@@ -65,3 +68,10 @@ def sealed(inside: bytes) -> bytes:
     deflate = zlib.compressobj(wbits=-15)
     body = b"referee-log 1\n" + deflate.compress(inside) + deflate.flush()
     return bytes(body + sha256(body).digest())
+
+
+@contextmanager
+def meddling(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection of somebody who has no business in the file."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        yield db

@@ -106,6 +106,15 @@ def test_every_truncation_is_told_as_such_behind_the_last_intact_event() -> None
         assert log.events == EVENTS[: fault.place]
 
 
+def test_events_before_a_place_that_cannot_be_inflated_are_given() -> None:
+    deflate = zlib.compressobj(wbits=-15)
+    inside = b"\0\7match-1" + b"".join(struct.pack(">I", len(e)) + e + c for e, c in RIGHT[:5])
+    cut = b"referee-log 1\n" + deflate.compress(inside) + deflate.flush(zlib.Z_FULL_FLUSH)
+    log, fault = salvage(cut + b"\7" + bytes(50))  # a block of the one kind that deflate does not have
+    assert log.events == EVENTS[:5]
+    assert (type(fault), fault and fault.place) == (DamagedLogError, 6)
+
+
 @pytest.mark.parametrize("kept", range(len(EVENTS)))
 def test_missing_tail_is_told_when_the_rest_is_sealed_anew(kept: int) -> None:
     for fault in (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -208,7 +208,7 @@ class MemoryJournal:
         with self._session():
             return self._events(match_id, after, limit)
 
-    def follow(self, match_id: str, after: int = 0) -> AsyncIterator[tuple[int, tuple[bytes, ...]]]:
+    def follow(self, match_id: str, after: int = 0) -> AsyncGenerator[tuple[int, tuple[bytes, ...]], None]:
         """See `Journal.follow`."""
         return self._followers.follow(match_id, after)
 
