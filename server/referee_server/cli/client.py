@@ -26,13 +26,20 @@ _CODES: Final = {
 
 
 class HostClient:
-    """The host's stubs, with his credential on every call."""
+    """The host's stubs, with his credential on every call.
+
+    Attributes:
+        matches: the stub of MatchService.
+        registry: the stub of RegistryService.
+        metadata: what goes with every call.
+        address: where the service is.
+    """
 
     def __init__(self, channel: grpc.Channel, token: str, address: str) -> None:
         self.matches = MatchServiceStub(channel)
         self.registry = RegistryServiceStub(channel)
         self.metadata = (("authorization", f"Bearer {token}"),)
-        self._address = address
+        self.address = address
 
     def call(self, method: Callable[..., Any], request: Any) -> Any:
         """Calls and returns the response.
@@ -43,7 +50,7 @@ class HostClient:
         try:
             return method(request, metadata=self.metadata, timeout=_CALL_S)
         except grpc.RpcError as error:
-            raise failure(error, self._address) from None
+            raise failure(error, self.address) from None
 
 
 def failure(error: grpc.RpcError, address: str) -> Failure:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import grpc
 
 from referee.v1 import match_pb2, match_service_pb2, registry_service_pb2
-from referee_client import RefereeError, convert
+from referee_client import NotReachableError, RefereeError, convert
 from referee_games import bots, dealing
 from referee_server.cli.client import HostClient, check_address, failure, host_client
 from referee_server.cli.output import ExitCode, Failure, fail, print_rows
@@ -114,8 +114,9 @@ def create_matches(
     Raises:
         Failure: the service refuses or is not there; CHECK_FAILED when a match ended without a result.
     """
-    secrets_ = _secrets(seed, count)
-    with host_client(data, connect) as client, ThreadPoolExecutor(AT_ONCE) as pool:
+    secrets_ = list(_secrets(seed, count))
+    # The connection ends before the threads do: after Ctrl-C nobody waits for matches to end.
+    with ThreadPoolExecutor(AT_ONCE) as pool, host_client(data, connect) as client:
         if not wait:
             for secret in secrets_:
                 print(_create(client, spec, secret).match_id)
@@ -163,7 +164,7 @@ def _play(client: HostClient, spec: match_pb2.MatchSpec, secret: bytes) -> match
         for _ in client.matches.WatchMatch(watch, metadata=client.metadata):
             pass
     except grpc.RpcError as error:
-        raise failure(error, "that address") from None
+        raise failure(error, client.address) from None
     got: match_service_pb2.GetMatchResponse = client.call(
         client.matches.GetMatch, match_service_pb2.GetMatchRequest(match_id=match.match_id)
     )
@@ -217,19 +218,24 @@ def add_agent(name: str, out: str | None, *, data: str, connect: str | None) -> 
     """
     token = secrets.token_hex(32)
     path = Path(out or f"{name.replace('/', '_').replace(os.sep, '_').lstrip('.-') or 'agent'}.token")
-    if path.exists():
-        fail(f"{path} exists already; name another file with -o")
     with host_client(data, connect) as client:
-        client.call(
-            client.registry.AddAgent,
-            registry_service_pb2.AddAgentRequest(name=name, credential_hash=hash_credential(token)),
-        )
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(token + "\n")
-    except OSError as error:
-        fail(f"the agent is registered, but {path} cannot be written ({error.strerror}); revoke it and try again")
+        # Written first: a credential that is registered and lost could only be revoked.
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            fail(f"{path} exists already; name another file with -o")
+        except OSError as error:
+            fail(f"cannot write {path}: {error.strerror}", ExitCode.STORAGE)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(token + "\n")
+            client.call(
+                client.registry.AddAgent,
+                registry_service_pb2.AddAgentRequest(name=name, credential_hash=hash_credential(token)),
+            )
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
     print(f"wrote the credential of {name} to {path}; pass it on by a safe way")
 
 
@@ -263,4 +269,4 @@ def play_agent(
     except bots.UnknownBotError as error:
         fail(str(error))
     except RefereeError as error:
-        fail(str(error), ExitCode.UNREACHABLE if "reach" in type(error).__name__.lower() else ExitCode.FORBIDDEN)
+        fail(str(error), ExitCode.UNREACHABLE if isinstance(error, NotReachableError) else ExitCode.FORBIDDEN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -27,7 +28,27 @@ _connect = click.option("--connect", metavar="HOST:PORT", help="The service. Def
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of a table.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}, epilog=_EXIT_CODES)
+class _Commands(click.Group):
+    """Keeps click from making an exit code of its own out of a closed pipe."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            done = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise _PipeClosedError from None
+        return done
+
+
+class _PipeClosedError(Exception):
+    """Whoever reads our output has had enough."""
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    epilog=_EXIT_CODES,
+)
 @click.version_option(__version__, prog_name="referee")
 def cli() -> None:
     """Referees matches of card games between programs: deals fairly, keeps the clock, proves every match."""
@@ -282,8 +303,8 @@ def run(argv: Sequence[str] | None = None) -> int:
         return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has had enough, as `head` does.
+    except _PipeClosedError:
+        # As `head` does. What is left is thrown away, or the interpreter would complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     return ExitCode.DONE
