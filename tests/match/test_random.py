@@ -114,7 +114,11 @@ class Chaos:
                 self.disturb()
             if self.driver.match.agent_due() is not None and self.chance.random() < 0.1:
                 self.driver.ask(transit_us=self.chance.randrange(50_000))
-                self.driver.answer("open", think_us=40_000, lateness_us=self.chance.randrange(40_000))
+                deadline = self.driver.match.deadline_us
+                if deadline is None or deadline > self.driver.now + 40_000:
+                    self.driver.answer("open", think_us=40_000, lateness_us=self.chance.randrange(40_000))
+                else:
+                    self.driver.tick()
             self.driver.play(dict.fromkeys(range(4), self.reply), turns=1)
         raise AssertionError("the match does not end")
 
