@@ -64,12 +64,21 @@ async def _serve(data: DataFolder, settings: ServiceSettings) -> None:
             practice=settings.hall.practice,
             resumed=service.resumed,
         )
-        waits = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(service.hall.stopped.wait())]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
+        stopping = asyncio.ensure_future(stop.wait())
+        broken = asyncio.ensure_future(service.hall.stopped.wait())
+        await asyncio.wait((stopping, broken), return_when=asyncio.FIRST_COMPLETED)
         failed = service.hall.committer.failed
         _log.info("stopping", running=len(service.hall.running))
+        if failed is None:
+            # The first signal drains; a second one does not wait.
+            stop.clear()
+            draining = asyncio.ensure_future(service.drain())
+            again = asyncio.ensure_future(stop.wait())
+            await asyncio.wait((draining, again), return_when=asyncio.FIRST_COMPLETED)
+            draining.cancel()
+            again.cancel()
+        stopping.cancel()
+        broken.cancel()
     if failed is not None:
         raise Failure(f"the storage failed, and the referee stopped: {failed}", ExitCode.STORAGE)
 

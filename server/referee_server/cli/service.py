@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -27,6 +28,7 @@ class ServiceSettings:
         open_registration: whether unknown credentials register themselves.
         durability: what a commit survives.
         hall: how the hall behaves.
+        drain_s: how long agents may take at the stop to answer what is open, in seconds.
         grace_s: how long calls may take to end at the stop, in seconds.
     """
 
@@ -34,6 +36,7 @@ class ServiceSettings:
     open_registration: bool = True
     durability: Durability = "process"
     hall: HallSettings = field(default_factory=HallSettings)
+    drain_s: float = 10.0
     grace_s: float = 1.0
 
 
@@ -53,6 +56,7 @@ class Service:
     def __init__(self, data: DataFolder, settings: ServiceSettings) -> None:
         self._data = data
         self._settings = settings
+        self._told: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         settings = self._settings
@@ -69,7 +73,8 @@ class Service:
             self._server = grpc.aio.server(options=OPTIONS)
             self._healthy = add_services(self._server, self.hall, gate)
             self.address = f"{host}:{listen(self._server, settings.address)}"
-            self.resumed = self.hall.resume_all()
+            self.resumed = self.hall.start()
+            self.hall.on_serving = self._on_serving
             await self._server.start()
             await set_serving(self._healthy, serving=True)
         except AddressError as error:
@@ -80,6 +85,16 @@ class Service:
             raise
         self._data.say_address(self.address)
         return self
+
+    def _on_serving(self, serving: bool) -> None:
+        task = asyncio.ensure_future(set_serving(self._healthy, serving=serving))
+        self._told.add(task)
+        task.add_done_callback(self._told.discard)
+
+    async def drain(self) -> None:
+        """Says that it is not to be had, asks nothing new, and waits for the answers to what is open."""
+        await set_serving(self._healthy, serving=False)
+        await self.hall.drain(self._settings.drain_s)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -196,6 +196,11 @@ class MemoryJournal:
         with self._session():
             return [match.row for match in self._matches.values() if not match.row.final]
 
+    def unarchived(self) -> list[MatchRow]:
+        """See `JournalReader.unarchived`."""
+        with self._session():
+            return [match.row for match in self._matches.values() if match.row.final and match.log is None]
+
     def secret(self, match_id: str) -> bytes:
         """See `JournalReader.secret`."""
         with self._session():

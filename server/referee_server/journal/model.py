@@ -186,6 +186,9 @@ class JournalReader(Protocol):
     def running(self) -> list[MatchRow]:
         """Returns the matches that are not final, oldest first."""
 
+    def unarchived(self) -> list[MatchRow]:
+        """Returns the intact matches that are final and whose log file has not been stored, oldest first."""
+
     def secret(self, match_id: str) -> bytes:
         """Returns the secret of a match. Nothing else gives it away.
 

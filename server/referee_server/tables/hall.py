@@ -38,7 +38,9 @@ from referee_server.match.state import DECIDE_VERSION, OPEN, begin
 from referee_server.match.verify import parse, replay
 from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
+from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.names import fold_name
+from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, Bucket
 from referee_server.tables.session import Session
 from referee_server.tables.table import Table
 
@@ -49,6 +51,8 @@ _PRACTICE_LABEL: Final = "practice"
 _PRACTICE_BOT: Final = "greedy"
 _MAX_ID: Final = 64
 """No id is longer, in characters; longer text is not looked up."""
+_DRAIN_LOOK_S: Final = 0.01
+_CHECKPOINT_S: Final = 0.5
 _REST_US: Final = 10_000_000
 """How long an agent is left alone by practice after a match that it did not start."""
 
@@ -73,6 +77,9 @@ class Hall:
         clock: the service's clock.
         journal: where everything is kept.
         committer: its only writer.
+        meter: how late the referee is.
+        draining: whether the service is shutting down: nothing new is asked or started.
+        on_serving: told with False when the service cannot serve for now, and with True when it can again.
         stopped: set when the storage has failed; the service ends then.
     """
 
@@ -95,15 +102,31 @@ class Hall:
         self.clock = clock
         self.settings = settings or HallSettings()
         self.stopped = asyncio.Event()
-        self.committer = Committer(journal, in_thread=self.settings.durable_power, on_failure=self._storage_failed)
+        self.committer = Committer(
+            journal,
+            in_thread=self.settings.durable_power,
+            on_failure=self._storage_failed,
+            on_stall=self._storage_stalled,
+        )
+        self.on_serving: Callable[[bool], None] = lambda serving: None
+        self._stalled_us = 0
         self._random_bytes = random_bytes
         self._tables: dict[str, Table] = {}
         self._sessions: dict[str, Session] = {}
+        self.meter = LatenessMeter(clock, self._seat_everybody)
+        self.draining = False
+        self._buckets: dict[str, Bucket] = {}
         self._somebody_came = asyncio.Event()
+        self._checkpointing: asyncio.Task[None] | None = None
         self._archiving: set[asyncio.Task[None]] = set()
         self._practice_games = itertools.cycle(registry.names())
 
     # What tables need of it.
+
+    @property
+    def halted(self) -> bool:
+        """Whether nothing new is asked: the referee shuts down, or its storage is away."""
+        return self.draining or self.committer.stalled
 
     def session_of(self, agent_id: str) -> Session | None:
         """Returns the agent's stream, if it has one."""
@@ -136,10 +159,30 @@ class Hall:
                     # Who declines is not asked again at once, or it would go on for ever.
                     session.rests_until_us = session.idle_since_us + _REST_US
                     self.clock.call_at(session.rests_until_us, self._seat_everybody)
-        task = asyncio.ensure_future(self._archive(table.match_id))
+        self._start_archiving(table.match_id)
+        self._seat_everybody()
+
+    def _start_archiving(self, match_id: str) -> None:
+        task = asyncio.ensure_future(self._archive(match_id))
         self._archiving.add(task)
         task.add_done_callback(self._archiving.discard)
-        self._seat_everybody()
+
+    def start(self) -> int:
+        """Takes up what the last run left, and begins to keep house; returns how many matches go on."""
+        self._checkpointing = asyncio.ensure_future(self._checkpoint())
+        return self._resume_all()
+
+    async def _checkpoint(self) -> None:
+        """Moves what was committed to its place, often and aside, so that it never takes long."""
+        while True:
+            await asyncio.sleep(_CHECKPOINT_S)
+            if self.committer.committed and self.committer.failed is None and not self.committer.stalled:
+                self.committer.committed = False
+                try:
+                    await asyncio.to_thread(self.journal.checkpoint)
+                except StorageError as error:
+                    # What was committed is safe where it is; the next commit finds out whether that still works.
+                    _log.warning("checkpoint_failed", error=type(error).__name__)
 
     async def _archive(self, match_id: str) -> None:
         try:
@@ -155,6 +198,20 @@ class Hall:
         why = RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written; the referee stops")
         for session in self._sessions.values():
             session.close(why)
+
+    def _storage_stalled(self, stalled: bool) -> None:
+        self.on_serving(not stalled)
+        if stalled:
+            self._stalled_us = self.clock.now_us()
+            return
+        # Nobody was asked and nobody was answered meanwhile: the time is the referee's.
+        self.meter.add(self.clock.now_us() - self._stalled_us)
+        self.later(self._go_on)
+
+    def _go_on(self) -> None:
+        for table in list(self._tables.values()):
+            table.advance()
+        self._seat_everybody()
 
     # Matches.
 
@@ -280,13 +337,16 @@ class Hall:
 
     def check_storage(self) -> None:
         """Refuses when nothing can be stored (STORAGE)."""
-        if self.committer.failed is not None:
-            raise RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written")
+        if self.draining:
+            raise RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
+        if self.committer.failed is not None or self.committer.stalled:
+            raise RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written for now")
 
-    def resume_all(self) -> int:
-        """Takes up every match that was being played when the service last ended; returns how many."""
+    def _resume_all(self) -> int:
         count = 0
         now_ns = self.clock.wall_ns()
+        for row in self.journal.unarchived():
+            self._start_archiving(row.match_id)
         for row in self.journal.running():
             if row.damaged_at:
                 _log.error("match_damaged", match_id=row.match_id, place=row.damaged_at)
@@ -368,6 +428,25 @@ class Hall:
         for table in waiting:
             table.advance()
 
+    def bucket_of(self, session: Session) -> Bucket:
+        """Returns what limits an agent's messages; it outlives its streams, so that a new one is no new start."""
+        bucket = self._buckets.get(session.agent_id)
+        if bucket is None:
+            burst = MESSAGES_BURST + 2 * session.max_matches
+            bucket = self._buckets[session.agent_id] = Bucket(MESSAGES_PER_S, burst, self.clock.now_us())
+        return bucket
+
+    def flooded(self, session: Session, why: RefusedError) -> None:
+        """Rules on an agent that sends far more than it is asked for, and ends its stream."""
+        for table in list(session.tables.values()):
+            table.accuse(session.agent_id, match_pb2.FAULT_KIND_FLOOD)
+        session.close(why)
+
+    def crashed(self, agent_id: str) -> None:
+        """Rules on an agent whose process the referee started and has seen end."""
+        for table in list(self._tables.values()):
+            table.accuse(agent_id, match_pb2.FAULT_KIND_CRASH)
+
     def leave(self, session: Session) -> None:
         """Takes an agent's goodbye: no more matches, and no coming back to those at play."""
         session.left = True
@@ -377,7 +456,7 @@ class Hall:
 
     def _seat_everybody(self) -> None:
         """Offers matches to agents that have room, fills open seats, and seats the idle for practice."""
-        if self.committer.failed is not None:
+        if self.committer.failed is not None or self.halted or self.meter.late:
             return
         for table in list(self._tables.values()):
             if table.match.filled_us is None:
@@ -428,8 +507,28 @@ class Hall:
         match_id = self.create(asked)
         session.tables[match_id] = self._tables[match_id]
 
+    async def drain(self, grace_s: float) -> None:
+        """Asks nothing new, tells the agents so, and waits for the answers to what is open.
+
+        Args:
+            grace_s: how long to wait at most, in seconds. What is open then is asked again after the next start.
+        """
+        self.draining = True
+        going = agent_pb.ServerItem(going_away=agent_pb.GoingAway(grace_ms=round(grace_s * 1_000)))
+        for session in self._sessions.values():
+            session.push(going)
+        until_us = self.clock.now_us() + round(grace_s * 1_000_000)
+        # A look now and then while shutting down is simpler than a signal from every table.
+        while self.clock.now_us() < until_us and any(session.open_count for session in self._sessions.values()):  # noqa: ASYNC110
+            await asyncio.sleep(_DRAIN_LOOK_S)
+
     async def close(self) -> None:
         """Ends all streams and waits until everything is stored. Matches at play go on at the next start."""
+        self.draining = True
+        self.meter.close()
+        if self._checkpointing is not None:
+            self._checkpointing.cancel()
+            await asyncio.wait((self._checkpointing,))
         why = RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
         for session in list(self._sessions.values()):
             session.close(why)

@@ -20,6 +20,7 @@ from referee_server.match.verify import parse, replay
 from referee_server.match.views import Projector
 from referee_server.tables.clock import Clock, Timer
 from referee_server.tables.committer import Committer
+from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.session import Session
 
 _log = structlog.get_logger(__name__)
@@ -28,6 +29,8 @@ WAIT_CAP_US: Final = 60_000_000
 """How long a question waits for an agent that has enough others open; then it is put all the same."""
 _LOG_LIMIT: Final = MAX_EVENTS - 1_000
 """At how many events a match is stopped: what ends it still has room."""
+_RECHECK_US: Final = 10_000
+"""How soon a time limit that the referee may not enforce now is looked at again, in microseconds."""
 _CHOICES_A_TURN: Final = 64
 """How many choices of house bots one match makes before others get their turn of the loop."""
 
@@ -37,6 +40,11 @@ class Host(Protocol):
 
     clock: Clock
     committer: Committer
+    meter: LatenessMeter
+
+    @property
+    def halted(self) -> bool:
+        """Whether nothing new is asked: the referee shuts down, or its storage is away."""
 
     def session_of(self, agent_id: str) -> Session | None:
         """Returns the agent's stream, if it has one."""
@@ -74,6 +82,7 @@ class Table:
         self._bots: dict[int, bots.Bot] = {}
         self._projectors: dict[int, Projector] = {}
         self._held_until_us: int | None = None
+        self._late_before_us = 0
         self.broken = False
 
     @property
@@ -115,23 +124,30 @@ class Table:
         self.advance()
         return events
 
-    def answer(self, session: Session, answer: agent_pb.Answer, received_us: int) -> None:
-        """Takes an agent's answer, received at that time of the service's clock, and tells it the verdict."""
+    def answer(self, session: Session, answer: agent_pb.Answer, received_us: int) -> agent_pb.Verdict:
+        """Takes an agent's answer, received at that time of the service's clock, and returns the verdict.
+
+        It is not to be told before what it rests on is stored (`Committer.tell`).
+        """
         seat = self.seats_of(session.agent_id)[0]
         verdict = agent_pb.Verdict(match_id=self.match_id, decision_id=answer.decision_id)
         if answer.HasField("seat") and answer.seat != seat:
             verdict.status = event_pb2.ANSWER_STATUS_SEAT_MISMATCH
         else:
             self._judge(seat, answer, max(0, received_us - self._epoch_us), verdict)
-        self._host.committer.tell(session, agent_pb.ServerItem(verdict=verdict))
-        if verdict.asked_again:
+        return verdict
+
+    def ask_again(self, session: Session) -> None:
+        """Puts the question that is open to its seat again, on the same clock."""
+        seat = self.match.actor
+        if seat is not None and self.match.offered_us is not None:
             self._host.committer.tell(session, self._question(seat))
 
     def _judge(self, seat: int, answer: agent_pb.Answer, received_us: int, verdict: agent_pb.Verdict) -> None:
         match = self.match
         number = answer.decision_id
         deadline = match.deadline_us
-        if deadline is not None and received_us >= deadline:
+        if deadline is not None and received_us >= deadline + self._lateness_us():
             self._tick()
         state = match.seats[seat]
         # An answer that was read before its question was put is a guess.
@@ -139,7 +155,8 @@ class Table:
         if not put or number != len(state.outcomes):
             self._stray(seat, answer, verdict)
             return
-        events = self.feed(inputs.Answer(seat, number, answer.action.encode(), received_us))
+        lateness_us = min(self._lateness_us(), received_us - (match.offered_us or 0))
+        events = self.feed(inputs.Answer(seat, number, answer.action.encode(), received_us, lateness_us))
         ruled = events[0].fault_ruled if events and events[0].HasField("fault_ruled") else None
         if ruled is None:
             verdict.status = event_pb2.ANSWER_STATUS_ACCEPTED
@@ -265,6 +282,8 @@ class Table:
 
     def advance(self) -> None:
         """Lets house bots choose, asks the agent whose turn it is, and re-arms the timer."""
+        if self._host.halted:
+            return
         for _ in range(_CHOICES_A_TURN):
             due = self.match.bot_due()
             if due is None:
@@ -308,7 +327,10 @@ class Table:
         if self._wait_timer is not None:
             self._wait_timer.cancel()
             self._wait_timer = None
-        self._took(self.machine.step(inputs.Ask(seat, waited_us), self.now_us))
+        # The way there and back is credited as far as the seat's quota goes.
+        transit_us = min(session.transit_us, self.match.seats[seat].quota_us) if session is not None else 0
+        self._late_before_us = self._host.meter.total_us()
+        self._took(self.machine.step(inputs.Ask(seat, waited_us, transit_us), self.now_us))
         # An agent that is away is asked all the same: its clock runs, and it gets the question when it is back.
         if session is not None:
             self._hand_over(session, seat)
@@ -419,9 +441,20 @@ class Table:
         if due is not None and not self.broken:
             self._timer = self._host.clock.call_at(due + self._epoch_us, self._on_timer)
 
+    def _lateness_us(self) -> int:
+        """Returns by how much the referee was late since the question that is open was put."""
+        return self._host.meter.total_us() - self._late_before_us if self.match.offered_us is not None else 0
+
     def _on_timer(self) -> None:
         self._timer = None
         if self.match.over:
+            return
+        deadline = self.match.deadline_us
+        if self._host.halted or (deadline is not None and deadline <= self.now_us < deadline + self._lateness_us()):
+            # While the referee owes time nobody runs out of it; and an answer may be waiting to be read.
+            owed_us = max(_RECHECK_US, self._lateness_us() - (self.now_us - (deadline or 0)))
+            self._timer_us = None
+            self._timer = self._host.clock.call_at(self._host.clock.now_us() + owed_us, self._on_timer)
             return
         if self.match.state == WAITING and self._busy_agents():
             # They are here, only not free: nobody is to blame, and the match waits for its turn.
@@ -438,11 +471,21 @@ class Table:
         ) and not any(seat.offered_us is not None and not seat.ready for seat in self.match.seats)
 
     def _tick(self) -> None:
-        due = self.machine.wake_at()
-        if due is not None and self.now_us >= due:
-            self.feed(inputs.Tick())
-        else:
+        elapsed_us = self.now_us - self.match.offered_us if self.match.offered_us is not None else 0
+        try:
+            self.feed(inputs.Tick(min(self._lateness_us(), elapsed_us)))
+        except inputs.NotNowError:
+            # Nothing has run out yet: what was to has been answered, or the referee owes it time.
+            self._timer_us = None
             self._arm()
+
+    def accuse(self, agent_id: str, kind: match_pb2.FaultKind.ValueType) -> None:
+        """Rules on what an agent did outside of its answers, where it still plays."""
+        for seat in self.seats_of(agent_id):
+            try:
+                self.feed(inputs.Accuse(seat, kind))
+            except inputs.NotNowError:
+                continue
 
     def _stop_at_limit(self) -> None:
         if not self.match.over:
