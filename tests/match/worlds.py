@@ -42,6 +42,9 @@ class World(Driver):
         seed = dealing.match_seed("worlds", SECRET, [])
         return self.packs.get(deal) or dealing.deal_pack(seed, deal, pack)
 
+    def bot_seed(self, seat: int) -> int:
+        return seat
+
     def substitute(self, seat: int, decision_id: int, count: int) -> int:
         return [shown(self, text) for text in self.legal()].index(self.wanted)
 

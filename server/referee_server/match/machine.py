@@ -74,6 +74,10 @@ class Machine:
             nonces = [seat.nonce for seat in self.match.seats]
             self.chance = SeededChance(dealing.match_seed(self.match.deal_id, self.secret, nonces))
 
+    def hidden_seed(self, seat: int) -> int:
+        """Returns a seed for a house bot that steps in at a seat: one that nobody at the table can know."""
+        return self.chance.bot_seed(seat)
+
     def begin(self) -> list[event_pb2.MatchEvent]:
         """Returns what follows from the creation alone, at match time 0: all of it where only house bots play."""
         return self._events(self._follow(), 0)

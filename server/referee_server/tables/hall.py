@@ -241,6 +241,7 @@ class Hall:
         spec.check_seats(asked, game, options)
         settled = spec.settle(asked)
         settled.options.CopyFrom(convert.options_to(asked.game, options))
+        _seed_bots(settled, asked.given_secret or self._random_bytes(dealing.SECRET_BYTES))
         seats = [self._seat(number, seat, asked.game) for number, seat in enumerate(settled.seats)]
         agents = [seat.agent_id for seat in seats if seat.agent_id]
         if len(set(agents)) != len(agents):
@@ -543,6 +544,14 @@ def unknown_match(match_id: str) -> RefusedError:
     return RefusedError(
         reason_pb.ERROR_REASON_MATCH_UNKNOWN, f"there is no match {shown(match_id)}", match_id=shown(match_id)
     )
+
+
+def _seed_bots(settled: match_pb2.MatchSpec, source: bytes) -> None:
+    """Gives house bots that have no seed one that nobody at the table knows."""
+    for number, seat in enumerate(settled.seats):
+        if seat.WhichOneof("kind") == "bot" and seat.bot_seed == 0:
+            drawn = hashlib.sha256(b"referee.bot-seed.v1\0" + bytes([number]) + source).digest()
+            seat.bot_seed = int.from_bytes(drawn[:8], "big") or 1
 
 
 def _id(data: bytes) -> str:

@@ -301,7 +301,7 @@ class Table:
         try:
             bot = self._bots.get(seat)
             if bot is None or bot.name != name:
-                bot = self._bots[seat] = bots.make(name, seed)
+                bot = self._bots[seat] = bots.make(name, seed or self.machine.hidden_seed(seat))
             question = self.match.question(seat)
             events = self.machine.step(inputs.Choose(seat, question.number, bot.choose(question)), self.now_us)
         except Exception:
