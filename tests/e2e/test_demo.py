@@ -7,9 +7,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.e2e import recheck
-from tests.e2e.kit import Done, Home, until
-from tests.games.play import referee_again
+
+from games.play import referee_again
+
+from . import recheck
+from .kit import Done, Home, until
 
 HOUSE = "referee_client.house"
 

@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.kit import Home, until
 
 from referee_server.agents.launcher import KEEP
 from referee_server.agents.local import Exit, LocalAgents
+
+from .kit import Home, until
 
 PYTHON = sys.executable
 FOREVER = "import time\nwhile True: time.sleep(60)"
