@@ -10,11 +10,11 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from referee.v1 import agent_service_pb2, game_service_pb2, log_service_pb2, match_service_pb2, registry_service_pb2
-from referee_server.rpc.agent_service import AgentService
+from referee_server.rpc.agent_service import HELLO_DEADLINE_S, AgentService
 from referee_server.rpc.game_service import GameService
 from referee_server.rpc.gate import Gate
 from referee_server.rpc.log_service import LogService
-from referee_server.rpc.match_service import MatchService
+from referee_server.rpc.match_service import HEARTBEAT_S, MatchService
 from referee_server.rpc.register import add_service
 from referee_server.rpc.registry_service import RegistryService
 from referee_server.tables.hall import Hall
@@ -58,9 +58,30 @@ class AddressError(Exception):
     """The address to listen on is not one, or is taken."""
 
 
-def add_services(server: grpc.aio.Server, hall: Hall, gate: Gate) -> health.aio.HealthServicer:
-    """Puts every service on a server, with health and reflection, and returns the health servicer."""
-    servicers = [kind(hall, gate) for kind in (AgentService, MatchService, LogService, GameService, RegistryService)]
+def add_services(
+    server: grpc.aio.Server,
+    hall: Hall,
+    gate: Gate,
+    *,
+    hello_deadline_s: float = HELLO_DEADLINE_S,
+    heartbeat_s: float = HEARTBEAT_S,
+) -> health.aio.HealthServicer:
+    """Puts every service on a server, with health and reflection, and returns the health servicer.
+
+    Args:
+        server: the server, not yet started.
+        hall: all matches and agents.
+        gate: who is let in.
+        hello_deadline_s: how long an agent's stream may take to begin, in seconds.
+        heartbeat_s: how often a watcher hears something, in seconds.
+    """
+    servicers = (
+        AgentService(hall, gate, hello_deadline_s),
+        MatchService(hall, gate, heartbeat_s),
+        LogService(hall, gate),
+        GameService(hall, gate),
+        RegistryService(hall, gate),
+    )
     for descriptor, servicer in zip(_SERVICES, servicers, strict=True):
         add_service(server, descriptor, servicer, gate)
     healthy = health.aio.HealthServicer()
