@@ -74,7 +74,8 @@ def host_client(data: str, address: str | None) -> Iterator[HostClient]:
     folder = DataFolder(data)
     token = folder.host_token()
     where = check_address(address or folder.address() or DEFAULT_ADDRESS)
-    with grpc.insecure_channel(where) as channel:
+    # Each a connection of its own, though the address is the same.
+    with grpc.insecure_channel(where, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
         yield HostClient(channel, token, where)
 
 

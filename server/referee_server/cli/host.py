@@ -6,8 +6,10 @@ import os
 import secrets
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final
 
 import grpc
@@ -23,6 +25,8 @@ from referee_server.rpc.gate import hash_credential
 
 AT_ONCE: Final = 64
 """How many matches of one command are in play at once."""
+_STREAMS: Final = 16
+"""How many of them are watched over one connection; the service refuses more than 64 calls on one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +119,28 @@ def create_matches(
         Failure: the service refuses or is not there; CHECK_FAILED when a match ended without a result.
     """
     secrets_ = list(_secrets(seed, count))
-    # The connection ends before the threads do: after Ctrl-C nobody waits for matches to end.
-    with ThreadPoolExecutor(AT_ONCE) as pool, host_client(data, connect) as client:
+    # The connections end before the threads do: after Ctrl-C nobody waits for matches to end.
+    with ThreadPoolExecutor(AT_ONCE) as pool, ExitStack() as stack:
+        first = stack.enter_context(host_client(data, connect))
         if not wait:
             for secret in secrets_:
-                print(_create(client, spec, secret).match_id)
+                print(_create(first, spec, secret).match_id)
             return
-        results = list(pool.map(lambda secret: _play(client, spec, secret), secrets_))
+        # Each takes a place on a connection while it plays. One connection does not have enough for all.
+        places: SimpleQueue[HostClient] = SimpleQueue()
+        for number in range(0, min(count, AT_ONCE), _STREAMS):
+            client = stack.enter_context(host_client(data, connect)) if number else first
+            for _ in range(_STREAMS):
+                places.put(client)
+
+        def play(secret: bytes) -> match_pb2.Match:
+            client = places.get()
+            try:
+                return _play(client, spec, secret)
+            finally:
+                places.put(client)
+
+        results = list(pool.map(play, secrets_))
     rows = [_result_row(match) for match in results]
     columns = {"match": "match", "seats": "seats", "totals": "totals", "places": "places", "end": "end"}
     print_rows(rows, columns, as_json=as_json, empty="no match")
