@@ -13,11 +13,11 @@ def test_64_matches_at_once_end_without_a_fault_or_a_loss_of_time(home: Home) ->
         home.agent(bot, service.address)
     until(lambda: home.ok("agents", "list").out.count("connected") == 4)
     seats = [argument for bot in BOTS for argument in ("--seat", f"agent:{bot}")]
-    rows = home.start("match", "guillotine", *seats, "--matches", 64, "--json")
+    rows = home.start("match", "guillotine", *seats, "--option", "deals_per_dealer=3", "--matches", 64, "--json")
     assert rows.wait() == 0, rows.output
     assert len(rows.lines) == 64
     records = home.ok("export", "--all", "--format", "record").rows()
     assert [record["rulings"] for record in records] == [[]] * 64
-    assert all(len(record["deals"]) == 24 for record in records)
+    assert all(len(record["deals"]) == 12 for record in records)
     verified = home.ok("verify", "--all", "--json").rows()
     assert [row["outcome"] for row in verified] == ["verified"] * 64

@@ -168,6 +168,19 @@ def test_a_match_that_waits_for_its_agents_waits_on_after_a_kill(home: Home) -> 
     assert home.ok("verify", match_id).out.startswith("verified")
 
 
+def test_who_waits_for_matches_waits_through_a_kill(home: Home) -> None:
+    listen = f"127.0.0.1:{free_port()}"
+    service = home.serve(listen=listen)
+    waiting = home.start("match", "regicide", "--seat", "open", "--seat", "first", "--json")
+    until(lambda: len(stored(home)) == 1)
+    service.stop(signal.SIGKILL)
+    home.serve(listen=listen)
+    home.agent("greedy", listen, "late", "--matches", "1")
+    assert waiting.wait() == 0, waiting.output
+    [row] = map(json.loads, waiting.lines)
+    assert (row["end"], len(row["digest"])) == ("completed", 64)
+
+
 def test_an_orderly_stop_keeps_matches_for_the_next_start(home: Home) -> None:
     listen = f"127.0.0.1:{free_port()}"
     service = home.serve("--practice", listen=listen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import BoundedSemaphore
 from typing import Any, Final
 
 import grpc
@@ -15,6 +16,13 @@ from referee_server.cli.output import ExitCode, Failure
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:7431"
 _CALL_S: Final = 15.0
+_CALLS: Final = 16
+"""How many calls run at once. The service refuses the 65th of a connection, and counts those that are just ending."""
+_OPTIONS: Final = [
+    # A service that comes back is found again at once.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+]
 
 _CODES: Final = {
     grpc.StatusCode.UNAUTHENTICATED: ExitCode.FORBIDDEN,
@@ -40,6 +48,7 @@ class HostClient:
         self.registry = RegistryServiceStub(channel)
         self.metadata = (("authorization", f"Bearer {token}"),)
         self.address = address
+        self._gate = BoundedSemaphore(_CALLS)
 
     def call(self, method: Callable[..., Any], request: Any) -> Any:
         """Calls and returns the response.
@@ -48,7 +57,8 @@ class HostClient:
             Failure: the referee refused, or is not there.
         """
         try:
-            return method(request, metadata=self.metadata, timeout=_CALL_S)
+            with self._gate:
+                return method(request, metadata=self.metadata, timeout=_CALL_S)
         except grpc.RpcError as error:
             raise failure(error, self.address) from None
 
@@ -74,8 +84,7 @@ def host_client(data: str, address: str | None) -> Iterator[HostClient]:
     folder = DataFolder(data)
     token = folder.host_token()
     where = check_address(address or folder.address() or DEFAULT_ADDRESS)
-    # Each a connection of its own, though the address is the same.
-    with grpc.insecure_channel(where, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+    with grpc.insecure_channel(where, options=_OPTIONS) as channel:
         yield HostClient(channel, token, where)
 
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, Final
-
-import grpc
 
 from referee.v1 import match_pb2, match_service_pb2, registry_service_pb2
 from referee_client import NotReachableError, RefereeError, convert
 from referee_games import bots, dealing
-from referee_server.cli.client import HostClient, check_address, failure, host_client
+from referee_server.cli.client import HostClient, check_address, host_client
 from referee_server.cli.output import ExitCode, Failure, fail, print_rows
 from referee_server.match.errors import RefusedError
 from referee_server.match.spec import check_seats, configure, find_game
@@ -25,8 +22,11 @@ from referee_server.rpc.gate import hash_credential
 
 AT_ONCE: Final = 64
 """How many matches of one command are in play at once."""
-_STREAMS: Final = 16
-"""How many of them are watched over one connection; the service refuses more than 64 calls on one."""
+_FIRST_PAUSE_S: Final = 0.02
+_LONGEST_PAUSE_S: Final = 0.5
+_PATIENCE_S: Final = 60.0
+"""How long a service may be away while its matches are waited for, in seconds."""
+_UNDECIDED: Final = (match_pb2.MATCH_STATE_WAITING, match_pb2.MATCH_STATE_RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,28 +119,13 @@ def create_matches(
         Failure: the service refuses or is not there; CHECK_FAILED when a match ended without a result.
     """
     secrets_ = list(_secrets(seed, count))
-    # The connections end before the threads do: after Ctrl-C nobody waits for matches to end.
-    with ThreadPoolExecutor(AT_ONCE) as pool, ExitStack() as stack:
-        first = stack.enter_context(host_client(data, connect))
+    # The connection ends before the threads do: after Ctrl-C nobody waits for matches to end.
+    with ThreadPoolExecutor(AT_ONCE) as pool, host_client(data, connect) as client:
         if not wait:
             for secret in secrets_:
-                print(_create(first, spec, secret).match_id)
+                print(_create(client, spec, secret).match_id)
             return
-        # Each takes a place on a connection while it plays. One connection does not have enough for all.
-        places: SimpleQueue[HostClient] = SimpleQueue()
-        for number in range(0, min(count, AT_ONCE), _STREAMS):
-            client = stack.enter_context(host_client(data, connect)) if number else first
-            for _ in range(_STREAMS):
-                places.put(client)
-
-        def play(secret: bytes) -> match_pb2.Match:
-            client = places.get()
-            try:
-                return _play(client, spec, secret)
-            finally:
-                places.put(client)
-
-        results = list(pool.map(play, secrets_))
+        results = list(pool.map(lambda secret: _play(client, spec, secret), secrets_))
     rows = [_result_row(match) for match in results]
     columns = {"match": "match", "seats": "seats", "totals": "totals", "places": "places", "end": "end"}
     print_rows(rows, columns, as_json=as_json, empty="no match")
@@ -175,19 +160,24 @@ def _create(client: HostClient, spec: match_pb2.MatchSpec, secret: bytes) -> mat
 
 
 def _play(client: HostClient, spec: match_pb2.MatchSpec, secret: bytes) -> match_pb2.Match:
+    """Has a match played. It is asked for and not watched: to stream every event costs as much as to play."""
     match = _create(client, spec, secret)
-    watch = match_service_pb2.WatchMatchRequest(
-        match_id=match.match_id, view=match_service_pb2.View(public=match_service_pb2.PublicView())
-    )
-    try:
-        for _ in client.matches.WatchMatch(watch, metadata=client.metadata):
-            pass
-    except grpc.RpcError as error:
-        raise failure(error, client.address) from None
-    got: match_service_pb2.GetMatchResponse = client.call(
-        client.matches.GetMatch, match_service_pb2.GetMatchRequest(match_id=match.match_id)
-    )
-    return got.match
+    request = match_service_pb2.GetMatchRequest(match_id=match.match_id)
+    pause_s = _FIRST_PAUSE_S
+    seen = time.monotonic()
+    while match.state in _UNDECIDED:
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.3, _LONGEST_PAUSE_S)
+        try:
+            got: match_service_pb2.GetMatchResponse = client.call(client.matches.GetMatch, request)
+        except Failure as lost:
+            # A service that was stopped goes on with its matches once it is back.
+            if lost.code is not ExitCode.UNREACHABLE or time.monotonic() - seen > _PATIENCE_S:
+                raise
+        else:
+            match = got.match
+            seen = time.monotonic()
+    return match
 
 
 def _result_row(match: match_pb2.Match) -> dict[str, Any]:
