@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import BoundedSemaphore
 from typing import Any, Final
 
 import grpc
@@ -16,6 +17,13 @@ from referee_server.cli.output import ExitCode, Failure
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:7431"
 _CALL_S: Final = 15.0
+_CALLS: Final = 16
+"""How many calls run at once. The service refuses the 65th of a connection, and counts those that are just ending."""
+_OPTIONS: Final = [
+    # A service that comes back is found again at once.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+]
 
 _CODES: Final = {
     grpc.StatusCode.UNAUTHENTICATED: ExitCode.FORBIDDEN,
@@ -41,6 +49,7 @@ class HostClient:
         self.registry = RegistryServiceStub(channel)
         self.metadata = (("authorization", f"Bearer {token}"),)
         self.address = address
+        self._gate = BoundedSemaphore(_CALLS)
 
     def call(self, method: Callable[..., Any], request: Any) -> Any:
         """Calls and returns the response.
@@ -49,7 +58,8 @@ class HostClient:
             Failure: the referee refused, or is not there.
         """
         try:
-            return method(request, metadata=self.metadata, timeout=_CALL_S)
+            with self._gate:
+                return method(request, metadata=self.metadata, timeout=_CALL_S)
         except grpc.RpcError as error:
             raise failure(error, self.address) from None
 
@@ -87,7 +97,11 @@ def host_client(data: str, address: str | None, tls: Tls | None = None) -> Itera
         secure = tls.channel_credentials() if tls is not None else None
     except CredentialError as error:
         raise Failure(str(error), ExitCode.DATA) from None
-    channel = grpc.secure_channel(where, secure) if secure is not None else grpc.insecure_channel(where)
+    channel = (
+        grpc.secure_channel(where, secure, options=_OPTIONS)
+        if secure is not None
+        else grpc.insecure_channel(where, options=_OPTIONS)
+    )
     with channel:
         yield HostClient(channel, token, where)
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import grpc
-
 from referee.v1 import match_pb2, match_service_pb2, registry_service_pb2
 from referee_client import NotReachableError, RefereeError, Tls, convert
 from referee_games import bots, dealing
-from referee_server.cli.client import HostClient, check_address, failure, host_client
+from referee_server.cli.client import HostClient, check_address, host_client
 from referee_server.cli.output import ExitCode, Failure, fail, print_rows
 from referee_server.match.errors import RefusedError
 from referee_server.match.spec import check_seats, configure, find_game
@@ -23,6 +22,11 @@ from referee_server.rpc.gate import hash_credential
 
 AT_ONCE: Final = 64
 """How many matches of one command are in play at once."""
+_FIRST_PAUSE_S: Final = 0.02
+_LONGEST_PAUSE_S: Final = 0.5
+_PATIENCE_S: Final = 60.0
+"""How long a service may be away while its matches are waited for, in seconds."""
+_UNDECIDED: Final = (match_pb2.MATCH_STATE_WAITING, match_pb2.MATCH_STATE_RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,19 +161,24 @@ def _create(client: HostClient, spec: match_pb2.MatchSpec, secret: bytes) -> mat
 
 
 def _play(client: HostClient, spec: match_pb2.MatchSpec, secret: bytes) -> match_pb2.Match:
+    """Has a match played. It is asked for and not watched: to stream every event costs as much as to play."""
     match = _create(client, spec, secret)
-    watch = match_service_pb2.WatchMatchRequest(
-        match_id=match.match_id, view=match_service_pb2.View(public=match_service_pb2.PublicView())
-    )
-    try:
-        for _ in client.matches.WatchMatch(watch, metadata=client.metadata):
-            pass
-    except grpc.RpcError as error:
-        raise failure(error, client.address) from None
-    got: match_service_pb2.GetMatchResponse = client.call(
-        client.matches.GetMatch, match_service_pb2.GetMatchRequest(match_id=match.match_id)
-    )
-    return got.match
+    request = match_service_pb2.GetMatchRequest(match_id=match.match_id)
+    pause_s = _FIRST_PAUSE_S
+    seen = time.monotonic()
+    while match.state in _UNDECIDED:
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.3, _LONGEST_PAUSE_S)
+        try:
+            got: match_service_pb2.GetMatchResponse = client.call(client.matches.GetMatch, request)
+        except Failure as lost:
+            # A service that was stopped goes on with its matches once it is back.
+            if lost.code is not ExitCode.UNREACHABLE or time.monotonic() - seen > _PATIENCE_S:
+                raise
+        else:
+            match = got.match
+            seen = time.monotonic()
+    return match
 
 
 def _result_row(match: match_pb2.Match) -> dict[str, Any]:
