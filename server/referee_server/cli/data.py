@@ -26,10 +26,16 @@ _MARK_TEXT: Final = "This folder belongs to a referee. Format 1.\n"
 
 
 class DataFolder:
-    """A folder with everything that a referee keeps."""
+    """A folder with everything that a referee keeps.
+
+    Attributes:
+        path: where it is.
+        notes: what opening it brought up that its host should know.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.notes: list[str] = []
         self.journal_path = self.path / "journal.db"
         self.token_path = self.path / "host.token"
         self._mark = self.path / _MARK
@@ -48,7 +54,7 @@ class DataFolder:
                     fail(f"{self.path} is not empty and not a referee's data folder; name another", ExitCode.DATA)
                 self._mark.write_text(_MARK_TEXT, encoding="utf-8")
             self._check_mark()
-            return SqliteJournal(self.journal_path, durability=durability, warn=_warn)
+            return SqliteJournal(self.journal_path, durability=durability, warn=self.notes.append)
         except DataInUseError:
             fail(f"another referee is using {self.path}; stop it or name another folder", ExitCode.IN_USE)
         except OpenError as error:
@@ -120,9 +126,3 @@ class DataFolder:
 def default_path() -> str:
     """Returns the data folder to use when none is named."""
     return os.environ.get("REFEREE_DATA") or DEFAULT
-
-
-def _warn(text: str) -> None:
-    import structlog
-
-    structlog.get_logger(__name__).warning("storage", note=text)

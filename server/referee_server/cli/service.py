@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 import grpc
+import structlog
 
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure
@@ -17,6 +18,8 @@ from referee_server.rpc.gate import Gate
 from referee_server.rpc.server import OPTIONS, AddressError, add_services, listen, set_serving
 from referee_server.tables.clock import MonotonicClock
 from referee_server.tables.hall import Hall, HallSettings
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,9 @@ class Service:
             journal.close()
             raise
         self._data.say_address(self.address)
+        # Not before: where it cannot start, the one line that says why is enough.
+        for note in self._data.notes:
+            _log.warning("storage", note=note)
         return self
 
     def _on_serving(self, serving: bool) -> None:
