@@ -14,6 +14,7 @@ from referee_server.cli.logs import configure
 from referee_server.cli.output import ExitCode, Failure
 from referee_server.cli.service import Service, ServiceSettings
 from referee_server.journal import Durability
+from referee_server.rpc.server import Patience
 from referee_server.tables.hall import HallSettings
 
 _log = structlog.get_logger(__name__)
@@ -29,6 +30,7 @@ def run_service(
     insecure: bool,
     log_level: str,
     log_json: bool | None,
+    patience: Patience,
 ) -> None:
     """Runs the service until SIGTERM, Ctrl-C, or a failure of the storage.
 
@@ -47,6 +49,7 @@ def run_service(
         open_registration=open_registration,
         durability=durability,
         hall=HallSettings(practice=practice, durable_power=durability == "power"),
+        patience=patience,
     )
     asyncio.run(_serve(DataFolder(data), settings))
 
