@@ -97,7 +97,10 @@ class AgentService:
         data = reading.result() if done else grpc.aio.EOF
         items = _items(data) if isinstance(data, bytes) else []
         if not items or items[0].WhichOneof("item") != "hello":
-            raise RefusedError(reason_pb.ERROR_REASON_NO_HELLO, f"a stream begins with Hello, within {self._hello_deadline_s:g} seconds")
+            raise RefusedError(
+                reason_pb.ERROR_REASON_NO_HELLO,
+                f"a stream begins with Hello, within {self._hello_deadline_s:g} seconds",
+            )
         return items, 1
 
     async def _read(self, context: Context, stream: _Stream) -> None:
