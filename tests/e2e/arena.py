@@ -27,7 +27,7 @@ PATIENT = ("--keepalive", str(KEEPALIVE_S), "--ping-timeout", str(PING_TIMEOUT_S
 
 CALM = {"allowance_ms": 30_000, "connect_ms": 30_000, "ready_ms": 30_000, "reconnect_grace_ms": 300}
 """Nobody loses on time here; who is gone is not waited for."""
-QUICK = {**CALM, "allowance_ms": 500, "bank_ms": 0}
+QUICK = {**CALM, "allowance_ms": 800, "bank_ms": 0}
 """Who does not answer loses on time soon."""
 IMPATIENT = {**CALM, "connect_ms": 1_500, "ready_ms": 500}
 """Who does not start is not waited for."""
@@ -69,6 +69,7 @@ class Arena:
         self._channel = grpc.insecure_channel(self.service.address)
         self.host = HostClient(self._channel, DataFolder(home.data).host_token(), self.service.address)
         self.logs: Any = log_service_pb2_grpc.LogServiceStub(self._channel)
+        self._errors: list[str] = []
         self.good_name, credential = self.add("good")
         self.good = self.start("good", self.good_name, credential)
         until(lambda: self.connected(self.good_name), what="the good agent connects")
@@ -114,7 +115,7 @@ class Arena:
             game=game,
             seats=seats,
             options=convert.options_to(game, SHORT[game]),
-            clock=match_pb2.Clock(**clock),
+            clock=match_pb2.Clock(**clock),  # type: ignore[arg-type]  # one of the fields is no number
             first_dealer=0,
             label=name,
         )
@@ -139,10 +140,13 @@ class Arena:
             self.logs.VerifyLog, log_service_pb2.VerifyLogRequest(match_id=match_id, digest=result.digest)
         )
         assert checked.outcome == log_service_pb2.VERIFY_OUTCOME_VERIFIED, checked
+        assert any(event.HasField("seat_offered") and event.seat_offered.seat == 1 for event in events), events
         told = self.told(match_id)
         assert told["digest"] == result.digest.hex(), "the others get the final result, with the digest"
         assert self.service.popen.poll() is None, self.service.output
-        assert '"level": "error"' not in self.service.output
+        errors = [line for line in list(self.service.lines) if '"level": "error"' in line]
+        fresh, self._errors = errors[len(self._errors) :], errors
+        assert not fresh, "the referee failed:\n" + "\n".join(fresh).replace("\\n", "\n")
         ending = Ending(
             match_id,
             word(match_pb2.EndReason, result.reason, "END_REASON_"),

@@ -89,7 +89,7 @@ ROWS = [
     Row("oversize", ("2000000",), **GONE, told=("end RESOURCE_EXHAUSTED -",)),  # type: ignore[arg-type]
     Row("many_items", **GONE, told=("end RESOURCE_EXHAUSTED MESSAGE_TOO_LARGE",)),  # type: ignore[arg-type]
     Row("flood", ("empty",), **FLOOD),  # type: ignore[arg-type]
-    Row("flood", ("strays",), **FLOOD, ignored=frozenset({"NOT_OPEN", "DECISION_CLOSED"})),  # type: ignore[arg-type]
+    Row("flood", ("strays",), **FLOOD, ignored=frozenset({"REPEATED"})),  # type: ignore[arg-type]
     Row("disconnect", ("sent", "hello", "1"), **NOT_READY),  # type: ignore[arg-type]
     Row("disconnect", ("received", "welcome", "1"), **NOT_READY),  # type: ignore[arg-type]
     Row("disconnect", ("received", "match_offered", "1"), **NOT_READY),  # type: ignore[arg-type]
@@ -101,7 +101,6 @@ ROWS = [
     Row("disconnect", ("received", "verdict", "1"), **GONE),  # type: ignore[arg-type]
     Row("disconnect", ("received", "verdict", "4"), **GONE, game="regicide"),  # type: ignore[arg-type]
     Row("disconnect", ("sent", "pong", "1"), **GONE),  # type: ignore[arg-type]
-    Row("disconnect", ("received", "ping", "1"), **NOT_READY),  # type: ignore[arg-type]
     Row("disconnect", ("received", "match_over", "1"), **FINE),  # type: ignore[arg-type]
     # It is a nuisance, and plays: nothing is ruled on.
     Row("plain", **FINE, told=("over",)),  # type: ignore[arg-type]
