@@ -15,6 +15,7 @@ from referee_server.cli.logs import configure
 from referee_server.cli.output import ExitCode, Failure
 from referee_server.cli.service import Service, ServiceSettings, TlsFiles
 from referee_server.journal import Durability
+from referee_server.rpc.server import Patience
 from referee_server.tables.hall import HallSettings
 
 _log = structlog.get_logger(__name__)
@@ -31,6 +32,7 @@ def run_service(
     insecure: bool,
     log_level: str,
     log_json: bool | None,
+    patience: Patience,
 ) -> None:
     """Runs the service until SIGTERM, Ctrl-C, or a failure of the storage.
 
@@ -51,6 +53,7 @@ def run_service(
         durability=durability,
         tls=files,
         hall=HallSettings(practice=practice, durable_power=durability == "power"),
+        patience=patience,
     )
     asyncio.run(_serve(DataFolder(data), settings))
 

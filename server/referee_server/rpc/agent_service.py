@@ -79,27 +79,36 @@ class AgentService:
                         ended.result()
         finally:
             self._hall.detach(session)
-            for task in (reader, closed):
-                await _finish(task)
-            if session.left and writer is not None and not writer.done():
-                # What is on its way is still told: verdicts of the last answers, the end of matches.
-                await self._hall.committer.settled()
-                session.finish()
-                await asyncio.wait((writer,), timeout=WRITE_DEADLINE_S)
-            await _finish(writer)
-            _log.info("stream_ended", left=session.left, reason=session.closed.name if session.closed else "")
+            # A lost client shows as the end of what it sends, and then cancels this very call: whatever is not
+            # cancelled before the first wait would be left behind.
+            _drop(reader, closed)
+            try:
+                if session.left and writer is not None and not writer.done():
+                    # What is on its way is still told: verdicts of the last answers, the end of matches.
+                    await self._hall.committer.settled()
+                    session.finish()
+                    await asyncio.wait((writer,), timeout=WRITE_DEADLINE_S)
+            finally:
+                _drop(writer)
+                _log.info("stream_ended", left=session.left, reason=session.closed.name if session.closed else "")
+            if writer is not None:
+                await asyncio.wait((writer,))
         if session.closed is not None:
             raise session.closed
 
     async def _first_items(self, context: Context) -> tuple[list[pb.ClientItem], int]:
         reading = asyncio.ensure_future(context.read())
-        done, _ = await asyncio.wait((reading,), timeout=self._hello_deadline_s)
-        if not done:
-            await _finish(reading)
+        try:
+            done, _ = await asyncio.wait((reading,), timeout=self._hello_deadline_s)
+        finally:
+            _drop(reading)
         data = reading.result() if done else grpc.aio.EOF
         items = _items(data) if isinstance(data, bytes) else []
         if not items or items[0].WhichOneof("item") != "hello":
-            raise RefusedError(reason_pb.ERROR_REASON_NO_HELLO, "a stream begins with Hello, within ten seconds")
+            raise RefusedError(
+                reason_pb.ERROR_REASON_NO_HELLO,
+                f"a stream begins with Hello, within {self._hello_deadline_s:g} seconds",
+            )
         return items, 1
 
     async def _read(self, context: Context, stream: _Stream) -> None:
@@ -289,11 +298,9 @@ async def _write(context: Context, session: Session, clock: Clock) -> None:
             watchdog.cancel()
 
 
-async def _finish(task: asyncio.Future[object] | asyncio.Future[None] | None) -> None:
-    """Cancels a task and waits for it; what it raised is not of interest any more."""
-    if task is None:
-        return
-    task.cancel()
-    await asyncio.wait((task,))
-    if not task.cancelled():
-        task.exception()
+def _drop(*tasks: asyncio.Future[object] | asyncio.Future[None] | None) -> None:
+    """Cancels tasks; what they raise is not of interest any more."""
+    for task in tasks:
+        if task is not None:
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            task.cancel()
