@@ -8,6 +8,7 @@ import secrets
 from pathlib import Path
 from typing import Final
 
+from referee_server import failpoints
 from referee_server.cli.output import ExitCode, fail
 from referee_server.journal import (
     DataInUseError,
@@ -48,6 +49,7 @@ class DataFolder:
                     fail(f"{self.path} is not empty and not a referee's data folder; name another", ExitCode.DATA)
                 self._mark.write_text(_MARK_TEXT, encoding="utf-8")
             self._check_mark()
+            failpoints.hit("start.open")
             return SqliteJournal(self.journal_path, durability=durability, warn=_warn)
         except DataInUseError:
             fail(f"another referee is using {self.path}; stop it or name another folder", ExitCode.IN_USE)

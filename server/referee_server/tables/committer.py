@@ -9,6 +9,7 @@ from typing import Final, Protocol
 import structlog
 
 from referee.v1 import agent_service_pb2 as agent_pb
+from referee_server import failpoints
 from referee_server.journal import Journal, Record, StorageBusyError, StorageError, StorageFullError
 
 _log = structlog.get_logger(__name__)
@@ -117,7 +118,9 @@ class Committer:
     def _attempt(self, batch: _Batch) -> Exception | None:
         try:
             if batch.records:
+                failpoints.hit("commit.before")
                 self._journal.commit(batch.records)
+                failpoints.hit("commit.after")
         except Exception as error:
             return error
         return None
@@ -135,12 +138,14 @@ class Committer:
             _log.info("storage_back")
             self._on_stall(False)
             self._schedule()
+        failpoints.hit("tell.before")
         for callback in batch.told:
             try:
                 callback()
             except Exception:
                 # One that fails is a fault of ours, and must not keep the others from what is theirs.
                 _log.exception("telling_failed")
+        failpoints.hit("tell.after")
         batch.wake(None)
 
     def _wait(self, batch: _Batch, error: StorageError) -> None:

@@ -20,7 +20,7 @@ from referee.v1 import event_pb2, match_pb2
 from referee_client import convert
 from referee_games import dealing, registry
 from referee_games.contract import shown
-from referee_server import __version__
+from referee_server import __version__, failpoints
 from referee_server.journal import (
     AgentRow,
     EventsAdded,
@@ -186,11 +186,13 @@ class Hall:
 
     async def _archive(self, match_id: str) -> None:
         try:
+            failpoints.hit("archive.before")
             events = self.journal.read(match_id)
             blob = await asyncio.to_thread(pack, match_id, events)
         except StorageError as error:
             self._storage_failed(error)
         else:
+            failpoints.hit("archive.after")
             self.committer.store(LogStored(match_id, blob))
 
     def _storage_failed(self, error: StorageError) -> None:
@@ -271,6 +273,7 @@ class Hall:
         event = event_pb2.MatchEvent(sequence=1, match_created=created)
         table = Table(self, Machine(begin(event), secret), asked.label, now_ns)
         self._tables[match_id] = table
+        failpoints.hit("match.create")
         self.committer.store(
             MatchAdded(
                 match_id=match_id,
@@ -285,6 +288,7 @@ class Hall:
         self.committer.store(EventsAdded(match_id, (event.SerializeToString(),)))
         _log.info("match_created", match_id=match_id, game=game.name, label=asked.label)
         # Nothing of the match leaves before its creation is stored.
+        self.committer.then(lambda: failpoints.hit("match.created"))
         self.committer.then(table.begin)
         self.committer.then(self._seat_everybody)
         return match_id
@@ -356,8 +360,10 @@ class Hall:
             label = match_pb2.Match.FromString(row.summary).label
             table = Table(self, machine, label, row.create_time_ms * 10**6)
             self._tables[row.match_id] = table
+            failpoints.hit("start.resume")
             table.resume(now_ns // 10**9, now_ns % 10**9)
             count += 1
+        failpoints.hit("start.resumed")
         return count
 
     # Streams.
@@ -379,6 +385,7 @@ class Hall:
         self._sessions[session.agent_id] = session
         self._somebody_came.set()
         await self.committer.settled()
+        failpoints.hit("agent.attach")
         if self._sessions.get(session.agent_id) is not session or session.closed is not None:
             return
         self._tell_ended(session)
@@ -517,6 +524,7 @@ class Hall:
         going = agent_pb.ServerItem(going_away=agent_pb.GoingAway(grace_ms=round(grace_s * 1_000)))
         for session in self._sessions.values():
             session.push(going)
+        failpoints.hit("stop.drain")
         until_us = self.clock.now_us() + round(grace_s * 1_000_000)
         # A look now and then while shutting down is simpler than a signal from every table.
         while self.clock.now_us() < until_us and any(session.open_count for session in self._sessions.values()):  # noqa: ASYNC110
@@ -529,6 +537,7 @@ class Hall:
         if self._checkpointing is not None:
             self._checkpointing.cancel()
             await asyncio.wait((self._checkpointing,))
+        failpoints.hit("stop.close")
         why = RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
         for session in list(self._sessions.values()):
             session.close(why)

@@ -12,6 +12,7 @@ from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import event_pb2, match_pb2
 from referee_client import convert
 from referee_games import bots
+from referee_server import failpoints
 from referee_server.journal import MAX_EVENTS, EventsAdded, SummaryChanged
 from referee_server.match import inputs
 from referee_server.match.machine import STRAYS_KEPT, Machine
@@ -114,7 +115,9 @@ class Table:
             NotNowError: it cannot happen now.
         """
         try:
+            failpoints.hit("decide.before")
             events = self.machine.step(given, self.now_us)
+            failpoints.hit("decide.after")
         except inputs.NotNowError:
             raise
         except Exception:
@@ -370,8 +373,10 @@ class Table:
             self._host.later(self._stop_at_limit)
         kinds = {event.WhichOneof("payload") for event in events}
         if "match_ended" in kinds:
+            failpoints.hit("match.reveal")
             self._end()
         elif "match_started" in kinds:
+            failpoints.hit("match.seal")
             committer.store(SummaryChanged(self.match_id, "RUNNING", self.summary().SerializeToString()))
 
     def _show(self, events: list[event_pb2.MatchEvent]) -> None:
@@ -404,6 +409,7 @@ class Table:
         self._host.ended(self)
 
     def _tell_over(self) -> None:
+        failpoints.hit("match.over")
         match = self.match
         assert match.result is not None
         result = match_pb2.MatchResult()
