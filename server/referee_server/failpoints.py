@@ -58,6 +58,8 @@ NAMES: Final = frozenset(
         "agent.attach",
         "checkpoint.before",
         "checkpoint.after",
+        "start.mark",
+        "start.token",
         "start.open",
         "start.resume",
         "start.resumed",

@@ -115,7 +115,7 @@ def audit(
         all_ended: whether every match has to have a result.
     """
     found = Found()
-    with closing(sqlite3.connect(database)) as db:
+    with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as db:
         verdict = db.execute("PRAGMA integrity_check").fetchall()
         if verdict != [("ok",)]:
             found.broken.append(f"integrity_check: {verdict}")

@@ -17,7 +17,9 @@ from .world import World
 
 EXPORT = frozenset(name for name in NAMES if name.startswith("export."))
 """Places in the command that exports, not in the service."""
-SERVICE = NAMES - EXPORT
+FIRST = frozenset({"start.mark", "start.token"})
+"""Places that are reached only when there is no data folder yet."""
+SERVICE = NAMES - EXPORT - FIRST
 _ONCE = frozenset({"start.open", "start.resumed", "stop.drain", "stop.close", "agent.register"})
 _FEW = 4
 """At which hit, at most, a place that is reached seldom kills."""

@@ -84,7 +84,9 @@ class World:
     # The referee's life.
 
     def start(self, failpoints: str = "") -> None:
-        """Starts a referee, and does not wait for it."""
+        """Starts a referee, and does not wait for it. The one before, if it is still there, is killed."""
+        if self._feeder is not None:
+            self.referee.close()
         self.referee = Referee(self.data, self.address, failpoints)
         if self._feeder is None:
             self._feeder = threading.Thread(target=self._feed, daemon=True)
@@ -141,9 +143,12 @@ class World:
 
     def _feed(self) -> None:
         """Keeps matches in flight. A request that got no answer is made again, under the same id."""
-        until(lambda: (self.data / "host.token").exists(), "the host's credential")
+        token = self.data / "host.token"
+        while not token.exists():
+            if self._enough.wait(0.02):
+                return
         with grpc.insecure_channel(self.address, options=_FAST) as channel:
-            host = Host(channel, (self.data / "host.token").read_text().strip())
+            host = Host(channel, token.read_text().strip())
             number = 0
             spec = self._spec()
             while not self._enough.wait(0.02):

@@ -11,7 +11,7 @@ import structlog
 from referee_server.cli.client import check_address
 from referee_server.cli.data import DataFolder
 from referee_server.cli.logs import configure
-from referee_server.cli.output import ExitCode, Failure
+from referee_server.cli.output import Failure
 from referee_server.cli.service import Service, ServiceSettings
 from referee_server.journal import Durability
 from referee_server.tables.hall import HallSettings
@@ -79,8 +79,6 @@ async def _serve(data: DataFolder, settings: ServiceSettings) -> None:
             again.cancel()
         stopping.cancel()
         broken.cancel()
-    if failed is not None:
-        raise Failure(f"the storage failed, and the referee stopped: {failed}", ExitCode.STORAGE)
 
 
 def _is_local(address: str) -> bool:

@@ -18,6 +18,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from referee.v1 import error_reason_pb2 as reason_pb
+from referee_server.journal import LogError as DamageError
 from referee_server.journal import StorageError
 from referee_server.match.errors import RefusedError
 from referee_server.rpc.errors import abort, internal
@@ -95,6 +96,10 @@ async def _ended_well(call: Callable[[Caller], Awaitable[T]], context: Context, 
         return await call(gate.identify(_authorization(context)))
     except RefusedError as error:
         refused = error
+    except DamageError as error:
+        refused = RefusedError(
+            reason_pb.ERROR_REASON_LOG_DAMAGED, f"the log is damaged at event {error.place}", place=error.place
+        )
     except StorageError:
         refused = RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be read or written")
     except grpc.aio.AbortError:

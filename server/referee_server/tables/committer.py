@@ -30,7 +30,6 @@ class Committer:
 
     Attributes:
         failed: the storage error that stopped it; None while it works. Once it has failed nothing is stored or told.
-        committed: set at each commit; whoever checkpoints clears it.
     """
 
     def __init__(
@@ -58,7 +57,6 @@ class Committer:
         self._task: asyncio.Task[None] | None = None
         self._stall: StorageError | None = None
         self.failed: StorageError | None = None
-        self.committed = False
 
     @property
     def stalled(self) -> bool:
@@ -94,6 +92,11 @@ class Committer:
             self._pending.waiters.append(done)
             self._schedule()
             await done
+
+    def fail(self, error: StorageError) -> None:
+        """Takes note that the storage turned out to have failed: nothing more is stored or told."""
+        if self.failed is None:
+            self._fail(_Batch(), error)
 
     def _schedule(self) -> None:
         if not self._scheduled and self._task is None and self._stall is None and self.failed is None:
@@ -132,7 +135,6 @@ class Committer:
         if error is not None:
             self._fail(batch, error)
             return
-        self.committed = self.committed or bool(batch.records)
         if self._stall is not None and batch.records:
             self._stall = None
             _log.info("storage_back")

@@ -28,9 +28,12 @@ from referee_server.journal import (
     LogStored,
     MatchAdded,
     MatchRow,
+    StorageBusyError,
     StorageError,
+    StorageFullError,
     pack,
 )
+from referee_server.journal import LogError as DamageError
 from referee_server.match import inputs, spec
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
@@ -173,24 +176,32 @@ class Hall:
         return self._resume_all()
 
     async def _checkpoint(self) -> None:
-        """Moves what was committed to its place, often and aside, so that it never takes long."""
-        while True:
+        """Moves what was committed to its place, often and aside, so that it never takes long.
+
+        Done also when there is nothing to move, since it notices storage that is gone.
+        """
+        while self.committer.failed is None:
             await asyncio.sleep(_CHECKPOINT_S)
-            if self.committer.committed and self.committer.failed is None and not self.committer.stalled:
-                self.committer.committed = False
-                try:
-                    await asyncio.to_thread(self.journal.checkpoint)
-                except StorageError as error:
-                    # What was committed is safe where it is; the next commit finds out whether that still works.
-                    _log.warning("checkpoint_failed", error=type(error).__name__)
+            if self.committer.stalled:
+                continue
+            try:
+                await asyncio.to_thread(self.journal.checkpoint)
+            except (StorageFullError, StorageBusyError) as error:
+                # What was committed is safe where it is; the next commit finds out whether that still works.
+                _log.warning("checkpoint_failed", error=type(error).__name__)
+            except StorageError as error:
+                self.committer.fail(error)
 
     async def _archive(self, match_id: str) -> None:
         try:
             failpoints.hit("archive.before")
             events = self.journal.read(match_id)
             blob = await asyncio.to_thread(pack, match_id, events)
+        except DamageError as error:
+            # What is left of it stays where it is, for whoever wants to look; the others are not concerned.
+            _log.error("match_damaged", match_id=match_id, place=error.place)
         except StorageError as error:
-            self._storage_failed(error)
+            self.committer.fail(error)
         else:
             failpoints.hit("archive.after")
             self.committer.store(LogStored(match_id, blob))
@@ -348,23 +359,34 @@ class Hall:
 
     def _resume_all(self) -> int:
         count = 0
-        now_ns = self.clock.wall_ns()
         for row in self.journal.unarchived():
             self._start_archiving(row.match_id)
         for row in self.journal.running():
             if row.damaged_at:
                 _log.error("match_damaged", match_id=row.match_id, place=row.damaged_at)
                 continue
-            match = replay(parse(self.journal.read(row.match_id)))
-            machine = Machine(match, self.journal.secret(row.match_id))
-            label = match_pb2.Match.FromString(row.summary).label
-            table = Table(self, machine, label, row.create_time_ms * 10**6)
-            self._tables[row.match_id] = table
-            failpoints.hit("start.resume")
-            table.resume(now_ns // 10**9, now_ns % 10**9)
+            try:
+                self._resume(row)
+            except StorageError:
+                raise
+            except Exception:
+                # It stays in the journal as it is. Whatever is wrong with one match, the others are played on.
+                self._tables.pop(row.match_id, None)
+                _log.exception("match_not_resumed", match_id=row.match_id)
+                continue
             count += 1
         failpoints.hit("start.resumed")
         return count
+
+    def _resume(self, row: MatchRow) -> None:
+        now_ns = self.clock.wall_ns()
+        match = replay(parse(self.journal.read(row.match_id)))
+        machine = Machine(match, self.journal.secret(row.match_id))
+        label = match_pb2.Match.FromString(row.summary).label
+        table = Table(self, machine, label, row.create_time_ms * 10**6)
+        failpoints.hit("start.resume")
+        self._tables[row.match_id] = table
+        table.resume(now_ns // 10**9, now_ns % 10**9)
 
     # Streams.
 
@@ -527,11 +549,21 @@ class Hall:
         failpoints.hit("stop.drain")
         until_us = self.clock.now_us() + round(grace_s * 1_000_000)
         # A look now and then while shutting down is simpler than a signal from every table.
-        while self.clock.now_us() < until_us and any(session.open_count for session in self._sessions.values()):  # noqa: ASYNC110
+        while self.clock.now_us() < until_us and self._answers_to_come:  # noqa: ASYNC110
             await asyncio.sleep(_DRAIN_LOOK_S)
 
+    @property
+    def _answers_to_come(self) -> bool:
+        """Whether an answer can still come, and be stored: with the storage away, some were not even asked yet."""
+        storing = not self.committer.stalled and self.committer.failed is None
+        return storing and any(session.open_count for session in self._sessions.values())
+
     async def close(self) -> None:
-        """Ends all streams and waits until everything is stored. Matches at play go on at the next start."""
+        """Ends all streams and waits until everything is stored. Matches at play go on at the next start.
+
+        Raises:
+            StorageError: the storage has failed or is away; what is not stored nobody was told.
+        """
         self.draining = True
         self.meter.close()
         if self._checkpointing is not None:
@@ -543,8 +575,7 @@ class Hall:
             session.close(why)
         if self._archiving:
             await asyncio.gather(*self._archiving, return_exceptions=True)
-        if self.committer.failed is None:
-            await self.committer.settled()
+        await self.committer.settled()
 
 
 def unknown_match(match_id: str) -> RefusedError:
