@@ -124,7 +124,9 @@ class Failpoints:
         point = self._points.get(name)
         if point is None or count < point.first or (point.last is not None and count > point.last):
             return
-        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"failpoint {name} {count} {point.action}\n".encode())
+        os.write(
+            sys.__stderr__.fileno() if sys.__stderr__ else 2, f"failpoint {name} {count} {point.action}\n".encode()
+        )
         _ACTIONS[point.action](point)
 
 

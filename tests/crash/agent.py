@@ -83,7 +83,11 @@ async def _main(address: str, name: str, ledger: str, seed: str, think_ms: str) 
     # Waits of a tenth of a second: the referee is killed every second or so, and is back at once.
     playing = asyncio.ensure_future(
         client.play(
-            agent, address, credential=os.urandom(32).hex(), connect_timeout=None, backoff=client.Backoff(first=0.05, longest=0.1)
+            agent,
+            address,
+            credential=os.urandom(32).hex(),
+            connect_timeout=None,
+            backoff=client.Backoff(first=0.05, longest=0.1),
         )
     )
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, playing.cancel)

@@ -125,7 +125,9 @@ def audit(
             found.lost.append(f"request {request_id} made match {match_id}, on record is {requests.get(request_id)}")
     with closing(open_read_only(database)) as journal:
         known = {(row.name, row.agent_id) for row in journal.agents()}
-        found.lost += [f"agent {name} was registered as {agent_id}" for name, agent_id in visitors if (name, agent_id) not in known]
+        found.lost += [
+            f"agent {name} was registered as {agent_id}" for name, agent_id in visitors if (name, agent_id) not in known
+        ]
         logs = {}
         after = 0
         while rows := journal.matches(after_number=after, limit=500):

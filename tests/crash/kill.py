@@ -25,8 +25,22 @@ _FEW = 4
 """At which hit, at most, a place that is reached seldom kills."""
 _MANY = 60
 _OFTEN = frozenset(
-    "read.after parse.after decide.before decide.after commit.before begin.before insert.after journal.commit.before"
-    " journal.commit.after commit.after tell.before tell.after write.before write.after".split()
+    [
+        "read.after",
+        "parse.after",
+        "decide.before",
+        "decide.after",
+        "commit.before",
+        "begin.before",
+        "insert.after",
+        "journal.commit.before",
+        "journal.commit.after",
+        "commit.after",
+        "tell.before",
+        "tell.after",
+        "write.before",
+        "write.after",
+    ]
 )
 
 

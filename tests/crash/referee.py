@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import grpc
+from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 
-from google.rpc import error_details_pb2
 from referee.v1 import match_pb2
 from referee.v1 import match_service_pb2 as pb
 from referee.v1.match_service_pb2_grpc import MatchServiceStub
@@ -177,7 +177,7 @@ class Host:
 
     def __init__(self, channel: grpc.Channel, token: str) -> None:
         self._matches = MatchServiceStub(channel)
-        self._health = health_pb2_grpc.HealthStub(channel)
+        self._health: Any = health_pb2_grpc.HealthStub(channel)
         self.metadata = (("authorization", f"Bearer {token}"),)
 
     def create(self, spec: match_pb2.MatchSpec, request_id: str = "", seconds: float = 10.0) -> str:
@@ -186,9 +186,7 @@ class Host:
         return response.match.match_id
 
     def get(self, match_id: str) -> match_pb2.Match:
-        return self._matches.GetMatch(
-            pb.GetMatchRequest(match_id=match_id), metadata=self.metadata, timeout=10.0
-        ).match
+        return self._matches.GetMatch(pb.GetMatchRequest(match_id=match_id), metadata=self.metadata, timeout=10.0).match
 
     def list(self) -> list[match_pb2.Match]:
         """Returns all matches, the newest first."""

@@ -72,7 +72,9 @@ def test_a_referee_that_is_told_to_stop_leaves_its_matches_to_the_next_one(busy:
     assert found.good, found.details()
 
 
-def test_an_export_that_is_killed_leaves_no_half_file_under_the_name_of_a_whole_one(busy: World, tmp_path: Path) -> None:
+def test_an_export_that_is_killed_leaves_no_half_file_under_the_name_of_a_whole_one(
+    busy: World, tmp_path: Path
+) -> None:
     busy.start()
     assert busy.listening()
     until(lambda: busy.look() and len(busy.over) > 1, "two matches end")

@@ -165,7 +165,10 @@ class TestDamaged:
             with pytest.raises(grpc.RpcError) as refused:
                 list(host.watch(match_id, 10))
             assert reason_of(refused.value) == ("DATA_LOSS", "LOG_DAMAGED")
-            running = lambda: [one.match_id for one in host.list() if not one.result.totals]  # noqa: E731
+
+            def running() -> list[str]:
+                return [match.match_id for match in host.list() if not match.result.totals]
+
             until(lambda: running() == [match_id], "the others end", 60)
         assert world.referee.stop() == 0
         with closing(sqlite3.connect(world.data / "journal.db")) as db:

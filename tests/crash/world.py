@@ -16,7 +16,6 @@ import grpc
 from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import match_pb2
 from referee.v1.agent_service_pb2_grpc import AgentServiceStub
-
 from referee_client import convert
 
 from .audit import Found, Tail, audit
@@ -70,16 +69,14 @@ class World:
         self._enough = threading.Event()
         self._looking = threading.Lock()
         self._asked = 0
-        self.agents = {
-            name: Child(
-                [sys.executable, "-m", "crash.agent", self.address, name]
-                + [str(self._ledgers / f"{name}.ledger"), str(self.rng.getrandbits(32)), str(think_ms)],
-                environment(),
-            )
-            for name in AGENTS
-        }
+        self.agents = {name: self._agent(name, think_ms) for name in AGENTS}
         self._specs = random.Random(self.rng.getrandbits(32))
         self._feeder: threading.Thread | None = None
+
+    def _agent(self, name: str, think_ms: int) -> Child:
+        ledger, seed = self._ledgers / f"{name}.ledger", self.rng.getrandbits(32)
+        told = (self.address, name, str(ledger), str(seed), str(think_ms))
+        return Child([sys.executable, "-m", "crash.agent", *told], environment())
 
     # The referee's life.
 

@@ -233,6 +233,11 @@ class Hall:
         """The matches that have not ended, by id."""
         return self._tables
 
+    @property
+    def session_count(self) -> int:
+        """How many agents are connected."""
+        return len(self._sessions)
+
     def create(self, asked: match_pb2.MatchSpec, request_id: str = "") -> str:
         """Creates a match and returns its id. A repeat with the same request id returns the first one's.
 
