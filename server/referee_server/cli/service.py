@@ -14,7 +14,7 @@ import structlog
 
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure
-from referee_server.journal import Durability
+from referee_server.journal import Durability, StorageError
 from referee_server.rpc.gate import Gate
 from referee_server.rpc.server import AddressError, Patience, ServerTls, add_services, listen, options, set_serving
 from referee_server.tables.clock import MonotonicClock
@@ -146,10 +146,18 @@ class Service:
         self._data.forget_address()
         try:
             await set_serving(self._healthy, serving=False)
-            if self.hall.committer.failed is None:
+            try:
                 await self.hall.close()
-            await self._server.stop(self._settings.grace_s)
+            finally:
+                await self._server.stop(self._settings.grace_s)
+            # What the streams left behind when they ended.
+            await self.hall.committer.settled()
+            self.hall.journal.checkpoint()
+        except StorageError as failed:
+            if error is None:
+                raise Failure(
+                    f"the storage failed, and the referee stopped: {failed}; nobody was told what is not stored",
+                    ExitCode.STORAGE,
+                ) from None
         finally:
-            if self.hall.committer.failed is None:
-                self.hall.journal.checkpoint()
             self.hall.journal.close()

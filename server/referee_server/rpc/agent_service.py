@@ -12,6 +12,7 @@ import structlog
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee.v1 import event_pb2
+from referee_server import failpoints
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.rpc.gate import Caller, Gate
@@ -119,7 +120,10 @@ class AgentService:
             received_us = clock.now_us()
             if not isinstance(data, bytes):
                 return  # EOF is not goodbye: only Leave is
-            if not stream.take(_items(data), 0, received_us):
+            failpoints.hit("read.after")
+            items = _items(data)
+            failpoints.hit("parse.after")
+            if not stream.take(items, 0, received_us):
                 return
 
 
@@ -293,7 +297,9 @@ async def _write(context: Context, session: Session, clock: Clock) -> None:
             items.append(ping)
         watchdog = loop.call_later(WRITE_DEADLINE_S, session.close, too_slow)
         try:
+            failpoints.hit("write.before")
             await context.write(pb.PlayResponse(items=items).SerializeToString())
+            failpoints.hit("write.after")
         finally:
             watchdog.cancel()
 

@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from referee.v1 import error_reason_pb2 as reason_pb
+from referee_server import failpoints
 from referee_server.journal import AgentAdded, AgentRow
 from referee_server.match.errors import RefusedError
 from referee_server.tables.hall import Hall
@@ -156,6 +157,7 @@ class Gate:
                 AgentAdded(row.agent_id, row.name, row.folded_name, credential_hash, row.create_time_ms)
             )
             await self._hall.committer.settled()
+            failpoints.hit("agent.register")
         finally:
             del self._coming[credential_hash]
         _log.info("agent_registered", agent_id=row.agent_id)

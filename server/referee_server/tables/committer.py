@@ -9,6 +9,7 @@ from typing import Final, Protocol
 import structlog
 
 from referee.v1 import agent_service_pb2 as agent_pb
+from referee_server import failpoints
 from referee_server.journal import Journal, Record, StorageBusyError, StorageError, StorageFullError
 
 _log = structlog.get_logger(__name__)
@@ -29,7 +30,6 @@ class Committer:
 
     Attributes:
         failed: the storage error that stopped it; None while it works. Once it has failed nothing is stored or told.
-        committed: set at each commit; whoever checkpoints clears it.
     """
 
     def __init__(
@@ -57,7 +57,6 @@ class Committer:
         self._task: asyncio.Task[None] | None = None
         self._stall: StorageError | None = None
         self.failed: StorageError | None = None
-        self.committed = False
 
     @property
     def stalled(self) -> bool:
@@ -95,6 +94,11 @@ class Committer:
             self._schedule()
             await done
 
+    def fail(self, error: StorageError) -> None:
+        """Takes note that the storage turned out to have failed: nothing more is stored or told."""
+        if self.failed is None:
+            self._fail(_Batch(), error)
+
     def _schedule(self) -> None:
         if not self._scheduled and self._task is None and self._stall is None and self.failed is None:
             self._scheduled = True
@@ -119,7 +123,9 @@ class Committer:
     def _attempt(self, batch: _Batch) -> Exception | None:
         try:
             if batch.records:
+                failpoints.hit("commit.before")
                 self._journal.commit(batch.records)
+                failpoints.hit("commit.after")
         except Exception as error:
             return error
         return None
@@ -131,18 +137,19 @@ class Committer:
         if error is not None:
             self._fail(batch, error)
             return
-        self.committed = self.committed or bool(batch.records)
         if self._stall is not None and batch.records:
             self._stall = None
             _log.info("storage_back")
             self._on_stall(False)
             self._schedule()
+        failpoints.hit("tell.before")
         for callback in batch.told:
             try:
                 callback()
             except Exception:
                 # One that fails is a fault of ours, and must not keep the others from what is theirs.
                 _log.exception("telling_failed")
+        failpoints.hit("tell.after")
         batch.wake(None)
 
     def _wait(self, batch: _Batch, error: StorageError) -> None:

@@ -15,6 +15,7 @@ from referee.v1 import error_reason_pb2 as reason_pb
 from referee.v1 import match_pb2
 from referee_games import dealing, registry
 from referee_games.contract import shown
+from referee_server import failpoints
 from referee_server.journal import (
     AgentRow,
     EventsAdded,
@@ -22,9 +23,13 @@ from referee_server.journal import (
     JournalError,
     LogStored,
     MatchAdded,
+    MatchRow,
+    StorageBusyError,
     StorageError,
+    StorageFullError,
     pack,
 )
+from referee_server.journal import LogError as DamageError
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
@@ -166,16 +171,21 @@ class Hall:
         return self.resume_all()
 
     async def _checkpoint(self) -> None:
-        """Moves what was committed to its place, often and aside, so that it never takes long."""
-        while True:
+        """Moves what was committed to its place, often and aside, so that it never takes long.
+
+        Done also when there is nothing to move, since it notices storage that is gone.
+        """
+        while self.committer.failed is None:
             await asyncio.sleep(_CHECKPOINT_S)
-            if self.committer.committed and self.committer.failed is None and not self.committer.stalled:
-                self.committer.committed = False
-                try:
-                    await asyncio.to_thread(self.journal.checkpoint)
-                except StorageError as error:
-                    # What was committed is safe where it is; the next commit finds out whether that still works.
-                    _log.warning("checkpoint_failed", error=type(error).__name__)
+            if self.committer.stalled:
+                continue
+            try:
+                await asyncio.to_thread(self.journal.checkpoint)
+            except (StorageFullError, StorageBusyError) as error:
+                # What was committed is safe where it is; the next commit finds out whether that still works.
+                _log.warning("checkpoint_failed", error=type(error).__name__)
+            except StorageError as error:
+                self.committer.fail(error)
 
     def _start_archiving(self, match_id: str) -> None:
         task = asyncio.ensure_future(self._archive(match_id))
@@ -184,13 +194,18 @@ class Hall:
 
     async def _archive(self, match_id: str) -> None:
         try:
+            failpoints.hit("archive.before")
             events = self.journal.read(match_id)
             blob = await asyncio.to_thread(pack, match_id, events)
+        except DamageError as error:
+            # What is left of it stays where it is, for whoever wants to look; the others are not concerned.
+            _log.error("match_damaged", match_id=match_id, place=error.place)
         except StorageError as error:
-            self._storage_failed(error)
+            self.committer.fail(error)
         except JournalError:
             _log.exception("archive_failed", match_id=match_id)  # it stays as it is
         else:
+            failpoints.hit("archive.after")
             self.committer.store(LogStored(match_id, blob))
 
     def _storage_failed(self, error: StorageError) -> None:
@@ -222,6 +237,11 @@ class Hall:
     def running(self) -> Mapping[str, Table]:
         """The matches that have not ended, by id."""
         return self._tables
+
+    @property
+    def session_count(self) -> int:
+        """How many agents are connected."""
+        return len(self._sessions)
 
     def create(self, asked: match_pb2.MatchSpec, request_id: str = "") -> str:
         """Creates a match and returns its id. A repeat with the same request id returns the first one's.
@@ -255,6 +275,7 @@ class Hall:
         event = creation.created(match_id, settled, seats, secret, now_ns, given=given)
         table = Table(self, Machine(begin(event), secret), asked.label, now_ns)
         self._tables[match_id] = table
+        failpoints.hit("match.create")
         self.committer.store(
             MatchAdded(
                 match_id=match_id,
@@ -272,6 +293,7 @@ class Hall:
             self._coming[request_id] = table
             self.committer.then(lambda: self._coming.__delitem__(request_id))
         # Nothing of the match leaves before its creation is stored.
+        self.committer.then(lambda: failpoints.hit("match.created"))
         self.committer.then(table.begin)
         self.committer.then(self._seat_everybody)
         return match_id
@@ -342,26 +364,32 @@ class Hall:
     def resume_all(self) -> int:
         """Takes up every match that was being played when the service last ended; returns how many."""
         count = 0
-        now_ns = self.clock.wall_ns()
         for row in self.journal.running():
             if row.damaged_at:
                 _log.error("match_damaged", match_id=row.match_id, place=row.damaged_at)
                 continue
             try:
-                match = replay(parse(self.journal.read(row.match_id)))
+                self._resume(row)
             except StorageError:
                 raise
             except Exception:
-                # Its game is not installed any more, say. That one match waits for better times; the others go on.
+                # It stays in the journal as it is. Whatever is wrong with one match, the others are played on.
+                self._tables.pop(row.match_id, None)
                 _log.exception("match_not_resumed", match_id=row.match_id)
                 continue
-            machine = Machine(match, self.journal.secret(row.match_id))
-            label = match_pb2.Match.FromString(row.summary).label
-            table = Table(self, machine, label, row.create_time_ms * 10**6)
-            self._tables[row.match_id] = table
-            table.resume(now_ns // 10**9, now_ns % 10**9)
             count += 1
+        failpoints.hit("start.resumed")
         return count
+
+    def _resume(self, row: MatchRow) -> None:
+        now_ns = self.clock.wall_ns()
+        match = replay(parse(self.journal.read(row.match_id)))
+        machine = Machine(match, self.journal.secret(row.match_id))
+        label = match_pb2.Match.FromString(row.summary).label
+        table = Table(self, machine, label, row.create_time_ms * 10**6)
+        failpoints.hit("start.resume")
+        self._tables[row.match_id] = table
+        table.resume(now_ns // 10**9, now_ns % 10**9)
 
     # Streams.
 
@@ -385,6 +413,7 @@ class Hall:
         # Until all of its past is committed the stream is nobody's, so that nothing is handed to it twice.
         self._arriving[agent_id] = session
         await self.committer.settled()
+        failpoints.hit("agent.attach")
         if self._arriving.get(agent_id) is not session:
             return
         del self._arriving[agent_id]
@@ -502,21 +531,33 @@ class Hall:
         going = agent_pb.ServerItem(going_away=agent_pb.GoingAway(grace_ms=round(grace_s * 1_000)))
         for session in self._sessions.values():
             session.push(going)
+        failpoints.hit("stop.drain")
         until_us = self.clock.now_us() + round(grace_s * 1_000_000)
         # A look now and then while shutting down is simpler than a signal from every table.
-        while self.clock.now_us() < until_us and any(session.open_count for session in self._sessions.values()):  # noqa: ASYNC110
+        while self.clock.now_us() < until_us and self._answers_to_come:  # noqa: ASYNC110
             await asyncio.sleep(_DRAIN_LOOK_S)
 
+    @property
+    def _answers_to_come(self) -> bool:
+        """Whether an answer can still come, and be stored: with the storage away, some were not even asked yet."""
+        storing = not self.committer.stalled and self.committer.failed is None
+        return storing and any(session.open_count for session in self._sessions.values())
+
     async def close(self) -> None:
-        """Ends all streams and waits until everything is stored. Matches at play go on at the next start."""
+        """Ends all streams and waits until everything is stored. Matches at play go on at the next start.
+
+        Raises:
+            StorageError: the storage has failed or is away; what is not stored nobody was told.
+        """
         self.draining = True
         self.meter.close()
         if self._checkpointing is not None:
             self._checkpointing.cancel()
             await asyncio.wait((self._checkpointing,))
+        failpoints.hit("stop.close")
         why = RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
         self._close_all(why)
         if self._archiving:
             await asyncio.gather(*self._archiving, return_exceptions=True)
-        if self.committer.failed is None:
+        if self.committer.failed is None and not self.committer.stalled:
             await self.committer.settled()

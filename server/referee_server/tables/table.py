@@ -11,6 +11,7 @@ import structlog
 from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import event_pb2, match_pb2
 from referee_games import bots
+from referee_server import failpoints
 from referee_server.journal import MAX_EVENTS, EventsAdded, SummaryChanged
 from referee_server.match import inputs
 from referee_server.match.machine import Machine
@@ -22,7 +23,7 @@ from referee_server.tables.asking import Asking
 from referee_server.tables.clock import Clock, Timer
 from referee_server.tables.committer import Committer
 from referee_server.tables.feed import Feed
-from referee_server.tables.lateness import LatenessMeter
+from referee_server.tables.lateness import SLACK_US, LatenessMeter
 from referee_server.tables.session import Session
 
 _log = structlog.get_logger(__name__)
@@ -30,6 +31,15 @@ _log = structlog.get_logger(__name__)
 _RECHECK_US: Final = 10_000
 """How soon a time limit that the referee may not enforce now is looked at again, in microseconds."""
 _ASKED_FOR: Final = (event_pb2.ANSWER_STATUS_ACCEPTED, event_pb2.ANSWER_STATUS_FAULTED)
+_LIMITING: Final = {
+    "seat_offered",
+    "seat_disconnected",
+    "seat_ready",
+    "seat_reconnected",
+    "seat_filled",
+    "match_resumed",
+}
+"""Kinds of event with which a limit beside the clock begins to run, or ends."""
 _CHOICES_A_TURN: Final = 64
 """How many choices of house bots one match makes before others get their turn of the loop."""
 _MOST_EVENTS: Final = MAX_EVENTS - 1_000
@@ -84,6 +94,10 @@ class Table:
         self._missing: set[int] = set()
         # The referee's lateness, all in all, when the question that is open was put.
         self._late_before_us = 0
+        # How long the open question took to be stored and handed over; None while it is on its way.
+        self._handed_after_us: int | None = 0
+        # How late the referee had been, all in all, when a seat's time to come, to get ready or to come back began.
+        self._limits_since_us: dict[int, int] = {}
         self.broken = False
 
     @property
@@ -99,6 +113,7 @@ class Table:
 
     def begin(self) -> None:
         """Goes on with what follows from the creation alone."""
+        self._limits_since_us = dict.fromkeys(range(len(self.match.seats)), self._host.meter.total_us())
         self._step(self.machine.begin)
 
     def resume(self, seconds: int, nanos: int) -> None:
@@ -124,7 +139,9 @@ class Table:
         if self.broken and not self.match.over:
             return []  # the state in memory is not to be trusted; the match is about to end
         try:
+            failpoints.hit("decide.before")
             events = decide()
+            failpoints.hit("decide.after")
         except inputs.NotNowError:
             raise
         except Exception:
@@ -271,12 +288,27 @@ class Table:
         # The way there and back is credited as far as the seat's quota goes.
         transit_us = min(session.transit_us, self.match.seats[seat].quota_us) if session is not None else 0
         self._late_before_us = self._host.meter.total_us()
+        self._handed_after_us = 0
         self._took(self.machine.step(inputs.Ask(seat, self._asking.waited_us, transit_us), self.now_us))
         # An agent that is away is asked all the same: its clock runs, and it gets the question when it is back.
         if session is not None:
             self._hand_over(session, seat)
+            self._handed_after_us = None
+            offered_us = self.match.offered_us
+            self._host.committer.then(lambda: self._handed(offered_us))
         else:
             self._asking.opened(None)
+
+    def _handed(self, offered_us: int | None) -> None:
+        """Takes note that the open question has left. What it took to store it is the referee's time."""
+        if offered_us is None or self.match.offered_us != offered_us or self._handed_after_us is not None:
+            return
+        after_us = self.now_us - offered_us
+        if after_us > SLACK_US:
+            self._late_before_us = self._host.meter.total_us()
+            self._handed_after_us = after_us
+        else:
+            self._handed_after_us = 0
 
     def _hand_over(self, session: Session, seat: int) -> None:
         question = messages.decision(self.match, seat, self.now_us)
@@ -294,9 +326,14 @@ class Table:
         if match.offered_us is None:
             self._asking.closed()
         kinds = {event.WhichOneof("payload") for event in events}
+        if kinds & _LIMITING:
+            for event in events:
+                self._note_limits(event)
         if "match_ended" in kinds:
+            failpoints.hit("match.reveal")
             self._end()
         elif "match_started" in kinds:
+            failpoints.hit("match.seal")
             committer.store(SummaryChanged(self.match_id, "RUNNING", self.summary().SerializeToString()))
         elif "seat_filled" in kinds:
             committer.store(SummaryChanged(self.match_id, "WAITING", self.summary().SerializeToString()))
@@ -323,6 +360,7 @@ class Table:
         self._host.ended(self)
 
     def _tell_over(self) -> None:
+        failpoints.hit("match.over")
         match = self.match
         assert match.result is not None
         digest = self._host.digest(self.match_id)
@@ -386,7 +424,7 @@ class Table:
         for seat in self.match.seats:
             if seat.ready or seat.offered_us is None:
                 continue
-            limit_us = seat.offered_us + clock.ready_ms * 1_000
+            limit_us = seat.offered_us + clock.ready_ms * 1_000 + self._limits_owed_us()
             if self.now_us >= limit_us:
                 # A tick would name the first seat that is not ready, which may be a busy one; this outcome is the same.
                 self.feed(inputs.Decline(seat.seat))
@@ -399,16 +437,40 @@ class Table:
         """Returns by how much the referee was late since the question that is open was put."""
         if self.match.offered_us is None:
             return 0
-        return min(self._host.meter.total_us() - self._late_before_us, self.now_us - self.match.offered_us)
+        open_us = self.now_us - self.match.offered_us
+        if self._handed_after_us is None:
+            return open_us
+        return min(self._handed_after_us + self._host.meter.total_us() - self._late_before_us, open_us)
+
+    def _note_limits(self, event: event_pb2.MatchEvent) -> None:
+        """Notes from when on a seat's time to come, to get ready or to come back runs, and when it is over."""
+        late_us = self._host.meter.total_us()
+        match event.WhichOneof("payload"):
+            case "seat_offered":
+                self._limits_since_us[event.seat_offered.seat] = late_us
+            case "seat_disconnected":
+                self._limits_since_us.setdefault(event.seat_disconnected.seat, late_us)
+            case "seat_ready":
+                self._limits_since_us.pop(event.seat_ready.seat, None)
+            case "seat_reconnected":
+                self._limits_since_us.pop(event.seat_reconnected.seat, None)
+            case "seat_filled" | "match_resumed":
+                self._limits_since_us = dict.fromkeys(range(len(self.match.seats)), late_us)
+
+    def _limits_owed_us(self) -> int:
+        """Returns by how much the referee was late since the first of the limits beside the clock began to run."""
+        since_us = min(self._limits_since_us.values(), default=None)
+        return 0 if since_us is None else self._host.meter.total_us() - since_us
 
     def _owed_us(self) -> int:
         """Returns for how long at least no time limit is enforced: the referee was late, or is halted."""
         if self._host.halted:
             return _RECHECK_US
-        deadline = self.match.deadline_us
-        if deadline is None or self.now_us < deadline:
-            return 0
-        return deadline + self.lateness_us() - self.now_us
+        deadline, due = self.match.deadline_us, self.machine.wake_at()
+        if deadline is not None and self.now_us >= deadline:
+            return deadline + self.lateness_us() - self.now_us
+        # Who comes, or comes back, may be waiting to be let in.
+        return due + self._limits_owed_us() - self.now_us if due is not None else 0
 
     def tick(self) -> None:
         """Takes note that time has passed."""
