@@ -11,7 +11,7 @@ import contextvars
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -79,6 +79,10 @@ class SimLoop(asyncio.AbstractEventLoop):
             self.now_us += 1 + self._chance.getrandbits(_COST_BITS)
             handle._run()
 
+    def reach(self, now_us: int) -> None:
+        """Lets time pass in which it had nothing to run; what is made ready now runs no earlier."""
+        self.now_us = max(self.now_us, now_us)
+
     def stall(self, now_us: int, duration_us: int) -> None:
         """Keeps it from running anything for a while from now on."""
         self.now_us = max(self.now_us, now_us) + duration_us
@@ -96,6 +100,11 @@ class SimLoop(asyncio.AbstractEventLoop):
                 self.run_next()
         self._closed = True
         self.tasks = [task for task in self.tasks if not task.done()]
+
+    def finalize(self, generator: AsyncGenerator[Any, Any]) -> None:
+        """Closes an asynchronous generator that nobody holds any more, as loops do."""
+        if not self._closed:
+            self.call_soon(self.create_task, generator.aclose())
 
     # What asyncio does with it.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import asyncio.events
 import random
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ class Referee:
         self._chance = chance
         self._power = power
         asyncio.events._set_running_loop(self.loop)
+        sys.set_asyncgen_hooks(finalizer=self.loop.finalize)
         clock = SimClock(self.loop, chance, 1_700_000_000 * 10**9)
         self.hall = Hall(self.vault, clock, chance.randbytes, HallSettings(durable_power=power))
         gate = Gate(self.hall, HOST_TOKEN, chance.randbytes, open_registration=True)

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from referee.v1 import event_pb2, log_service_pb2, match_pb2, match_service_pb2
 from referee_server.journal import MemoryJournal, Record
-from referee_server.match.verify import parse, replay, verify
+from referee_server.match.verify import LogError, parse, replay, verify
 from sim.agents import Agent, draw_traits
 from sim.ledger import CARD, Broken, Ledger, check, check_result, fingerprint
 from sim.link import Link, reason_of
@@ -368,6 +368,8 @@ class World:
         if self._heap and (next_us is None or self._heap[0][0] <= next_us):
             when_us, _, _, callback = heapq.heappop(self._heap)
             self.now_us = max(self.now_us, when_us)
+            if self.referee is not None:
+                self.referee.loop.reach(self.now_us)
             callback()
         else:
             assert self.referee is not None
@@ -423,7 +425,10 @@ class World:
         for match_id, told in self.ledger.matches.items():
             events = parse(self.journal.read(match_id))
             check(events == told.events, f"the log of {match_id} is not what was committed")
-            report = verify(events)
+            try:
+                report = verify(events)
+            except LogError as error:
+                raise Broken(f"the log of {match_id} does not verify: {error}") from error
             check(report.ended and not report.sealed, f"the log of {match_id} is not whole")
             check(fingerprint(replay(events)) == fingerprint(told.match), f"{match_id} replays otherwise")
             for seat in (-1, *range(len(told.match.seats))):

@@ -42,9 +42,8 @@ class RegistryService:
         row = self._hall.find_agent(request.agent)
         self._hall.committer.store(AgentRevoked(row.agent_id))
         await self._hall.committer.settled()
-        session = self._hall.session_of(row.agent_id)
-        if session is not None:
-            session.close(RefusedError(reason_pb.ERROR_REASON_CREDENTIAL_REVOKED, "this credential has been revoked"))
+        revoking = RefusedError(reason_pb.ERROR_REASON_CREDENTIAL_REVOKED, "this credential has been revoked")
+        self._hall.close_session(row.agent_id, revoking)
         revoked = self._hall.journal.agent(row.agent_id)
         assert revoked is not None
         return pb.RevokeAgentResponse(agent=self._message(revoked))

@@ -129,8 +129,15 @@ class Hall:
         return self.draining or self.committer.stalled
 
     def session_of(self, agent_id: str) -> Session | None:
-        """Returns the agent's stream, if it has one."""
-        return self._sessions.get(agent_id)
+        """Returns the agent's stream, if it has one that has been taken in."""
+        session = self._sessions.get(agent_id)
+        return session if session is not None and session.attached else None
+
+    def close_session(self, agent_id: str, why: RefusedError) -> None:
+        """Ends the agent's stream, if it has one."""
+        session = self._sessions.get(agent_id)
+        if session is not None:
+            session.close(why)
 
     def stored_events(self, match_id: str) -> list[bytes]:
         """Returns the events of a match that are committed."""
@@ -381,6 +388,8 @@ class Hall:
         await self.committer.settled()
         if self._sessions.get(session.agent_id) is not session or session.closed is not None:
             return
+        # Before this moment nothing is offered, asked or shown over it: it would be told twice, or out of order.
+        session.attached = True
         self._tell_ended(session)
         after = {position.match_id: position.after_sequence for position in session.hello.positions}
         for table in list(self._tables.values()):
@@ -422,8 +431,7 @@ class Hall:
         waiting = list(session.waiting)
         session.waiting.clear()
         for table in list(session.tables.values()):
-            if not table.match.over:
-                table.detach(session)
+            table.detach(session)
         session.tables.clear()
         for table in waiting:
             table.advance()

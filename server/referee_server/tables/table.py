@@ -221,6 +221,8 @@ class Table:
         if self._asked is session:
             self._asked = None
         for seat in self.seats_of(session.agent_id):
+            # The next stream begins where its agent says, not where this one stopped.
+            self._projectors.pop(seat, None)
             state = self.match.seats[seat]
             if self.match.over or state.gone_us is not None:
                 continue
@@ -229,6 +231,8 @@ class Table:
 
     def _catch_up(self, session: Session, seat: int, after: dict[str, int]) -> None:
         """Sends the events that a stream has missed. From here on new ones are sent as they are stored."""
+        if self._host.session_of(session.agent_id) is not session:
+            return
         projector = Projector(seat, self.match.game)
         seen = projector.see(parse(self._host.stored_events(self.match_id)))
         self._projectors[seat] = projector
