@@ -145,14 +145,8 @@ class World:
                 self.after(100_000, lambda: self._create(number))
 
         request = match_service_pb2.CreateMatchRequest(request_id=request_id, spec=spec)
-        run = self.referee
-        run.call("MatchService/CreateMatch", request, created)
-
-        def ask_again() -> None:
-            if request_id not in self._created and (self.referee is not run or run.draining):
-                self._create(number)
-
-        self.after(1_000_000, ask_again)
+        self.referee.call("MatchService/CreateMatch", request, created)
+        self.after(5_000_000, lambda: None if request_id in self._created else self._create(number))
         if self._chance.random() < 0.05:
             self.after(1_000, lambda: None if request_id in self._created else self._create(number))
 

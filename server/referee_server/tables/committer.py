@@ -111,7 +111,8 @@ class Committer:
         error = await asyncio.shield(asyncio.to_thread(self._attempt, batch))
         self._task = None
         self._settle(batch, error)
-        if self._pending.records or self._pending.told:
+        # Somebody may have begun to wait meanwhile, with nothing new to be stored.
+        if self._pending:
             self._schedule()
 
     def _attempt(self, batch: _Batch) -> Exception | None:
@@ -171,6 +172,9 @@ class _Batch:
         self.records: list[Record] = []
         self.told: list[Callable[[], None]] = []
         self.waiters: list[asyncio.Future[None]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.records or self.told or self.waiters)
 
     def wake(self, error: StorageError | None) -> None:
         for waiter in self.waiters:

@@ -105,6 +105,9 @@ class Table:
         """Goes on after a restart. Agents get their grace to come back before the clock of a question starts."""
         grace_us = self.match.created.spec.clock.reconnect_grace_ms * 1_000
         self._held_until_us = self._host.clock.now_us() + grace_us
+        if self.match.sequence == 1:
+            # The last run ended between the creation and what follows from it.
+            self._took(self.machine.begin())
         self.feed(inputs.Resume(seconds, nanos))
 
     def feed(self, given: inputs.Input) -> list[event_pb2.MatchEvent]:
@@ -203,16 +206,17 @@ class Table:
         for seat in self.seats_of(session.agent_id):
             state = self.match.seats[seat]
             session.tables[self.match_id] = self
+            if self.match.filled_us is not None:
+                if self.match.state == WAITING and not state.ready and state.offered_us is None:
+                    self.feed(inputs.OfferSeat(seat))
+                self._host.committer.tell(session, self._offer(seat))
+                if session.hello.wants_events:
+                    self._host.committer.then(lambda seat=seat: self._catch_up(session, seat, after))  # type: ignore[misc]
+            # The offer goes first: that the seat is back may be all that its question waited for.
             if state.gone_us is not None and not self.match.over:
                 self.feed(inputs.Regain(seat))
-            if self.match.filled_us is None:
-                continue
-            if self.match.state == WAITING and not state.ready and state.offered_us is None:
-                self.feed(inputs.OfferSeat(seat))
-            self._host.committer.tell(session, self._offer(seat))
-            if session.hello.wants_events:
-                self._host.committer.then(lambda seat=seat: self._catch_up(session, seat, after))  # type: ignore[misc]
-            if self.match.actor == seat and self.match.offered_us is not None and state.played_by_agent:
+            is_asked = self.match.actor == seat and self.match.offered_us is not None and state.played_by_agent
+            if is_asked and self._asked is not session:
                 self._hand_over(session, seat)
         self.advance()
 
