@@ -90,6 +90,7 @@ class Agent:
         self.offered: dict[str, int] = {}
         self.ended: set[str] = set()
         self.asked: dict[str, int] = {}
+        self.told: set[tuple[str, int]] = set()
         self.gone = False
         self.deaf = False
         self.quiet = False

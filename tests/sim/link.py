@@ -166,8 +166,9 @@ class Link:
         check(0 <= decision.allowance_us <= told.match.created.spec.clock.allowance_ms * 1_000, "allowance is wrong")
         check(0 <= decision.bank_us, "bank is negative")
         check(decision.untimed == told.match.untimed, "untimed is wrong")
-        if key in self.told:
+        if key in self.told or key in self.agent.told:
             self.repeats.add(key)
+        self.agent.told.add(key)
         self.told[key] = self.world.loop_us(), decision.allowance_us + decision.bank_us
         asked = told.offered.get((seat.seat, decision.decision_id))
         check(asked is not None, f"question {key} was told before it was stored")

@@ -20,7 +20,7 @@ from referee_server.match.verify import parse, replay
 from referee_server.match.views import Projector
 from referee_server.tables.clock import Clock, Timer
 from referee_server.tables.committer import Committer
-from referee_server.tables.lateness import LatenessMeter
+from referee_server.tables.lateness import SLACK_US, LatenessMeter
 from referee_server.tables.session import Session
 
 _log = structlog.get_logger(__name__)
@@ -81,8 +81,14 @@ class Table:
         self._wait_timer: Timer | None = None
         self._bots: dict[int, bots.Bot] = {}
         self._projectors: dict[int, Projector] = {}
+        # Whether any seat has ever wanted events: what is stored from then on is shown to whoever has caught up by then.
+        self._shows = False
         self._held_until_us: int | None = None
         self._late_before_us = 0
+        # How long the open question took to be stored and handed over; None while it is on its way.
+        self._handed_after_us: int | None = 0
+        # How late the referee had been by when the time to come, or to come back, began; by seat.
+        self._limits_since_us: dict[int, int] = {}
         self.broken = False
 
     @property
@@ -98,6 +104,7 @@ class Table:
 
     def begin(self) -> None:
         """Goes on with what follows from the creation alone."""
+        self._limits_since_us = dict.fromkeys(range(len(self.match.seats)), self._host.meter.total_us())
         self._took(self.machine.begin())
         self.advance()
 
@@ -210,8 +217,7 @@ class Table:
                 if self.match.state == WAITING and not state.ready and state.offered_us is None:
                     self.feed(inputs.OfferSeat(seat))
                 self._host.committer.tell(session, self._offer(seat))
-                if session.hello.wants_events:
-                    self._host.committer.then(lambda seat=seat: self._catch_up(session, seat, after))  # type: ignore[misc]
+                self._begin_showing(session, seat, after)
             # The offer goes first: that the seat is back may be all that its question waited for.
             if state.gone_us is not None and not self.match.over:
                 self.feed(inputs.Regain(seat))
@@ -232,6 +238,11 @@ class Table:
                 continue
             on_offer = self.match.state == WAITING and state.offered_us is not None and not state.ready
             self.feed(inputs.Decline(seat) if session.left and on_offer else inputs.Lose(seat, session.left))
+
+    def _begin_showing(self, session: Session, seat: int, after: dict[str, int]) -> None:
+        if session.hello.wants_events:
+            self._shows = True
+            self._host.committer.then(lambda: self._catch_up(session, seat, after))
 
     def _catch_up(self, session: Session, seat: int, after: dict[str, int]) -> None:
         """Sends the events that a stream has missed. From here on new ones are sent as they are stored."""
@@ -258,10 +269,7 @@ class Table:
             session.tables[self.match_id] = self
             self.feed(inputs.OfferSeat(seat.seat))
             self._host.committer.tell(session, self._offer(seat.seat))
-            if session.hello.wants_events:
-                self._host.committer.then(
-                    lambda session=session, seat=seat.seat: self._catch_up(session, seat, {})  # type: ignore[misc]
-                )
+            self._begin_showing(session, seat.seat, {})
 
     def _offer(self, seat: int) -> agent_pb.ServerItem:
         match = self.match
@@ -338,10 +346,25 @@ class Table:
         # The way there and back is credited as far as the seat's quota goes.
         transit_us = min(session.transit_us, self.match.seats[seat].quota_us) if session is not None else 0
         self._late_before_us = self._host.meter.total_us()
+        self._handed_after_us = 0
         self._took(self.machine.step(inputs.Ask(seat, waited_us, transit_us), self.now_us))
         # An agent that is away is asked all the same: its clock runs, and it gets the question when it is back.
         if session is not None:
             self._hand_over(session, seat)
+            self._handed_after_us = None
+            offered_us = self.match.offered_us
+            self._host.committer.then(lambda: self._handed(offered_us))
+
+    def _handed(self, offered_us: int | None) -> None:
+        """Takes note that the open question has left. What it took to store it is the referee's time."""
+        if offered_us is None or self.match.offered_us != offered_us or self._handed_after_us is not None:
+            return
+        after_us = self.now_us - offered_us
+        if after_us > SLACK_US:
+            self._late_before_us = self._host.meter.total_us()
+            self._handed_after_us = after_us
+        else:
+            self._handed_after_us = 0
 
     def _hand_over(self, session: Session, seat: int) -> None:
         self._asked = session
@@ -370,13 +393,15 @@ class Table:
             return
         match, committer = self.match, self._host.committer
         committer.store(EventsAdded(self.match_id, tuple([event.SerializeToString() for event in events])))
-        if self._projectors:
+        if self._shows:
             committer.then(lambda: self._show(events))
         if self._asked is not None and match.offered_us is None:
             self._release()
         if match.sequence > _LOG_LIMIT and not match.over:
             self._host.later(self._stop_at_limit)
         kinds = {event.WhichOneof("payload") for event in events}
+        for event in events:
+            self._note_limits(event.WhichOneof("payload"), event)
         if "match_ended" in kinds:
             self._end()
         elif "match_started" in kinds:
@@ -451,7 +476,31 @@ class Table:
 
     def _lateness_us(self) -> int:
         """Returns by how much the referee was late since the question that is open was put."""
-        return self._host.meter.total_us() - self._late_before_us if self.match.offered_us is not None else 0
+        if self.match.offered_us is None:
+            return 0
+        if self._handed_after_us is None:
+            return max(0, self.now_us - self.match.offered_us)
+        return self._handed_after_us + self._host.meter.total_us() - self._late_before_us
+
+    def _note_limits(self, kind: str | None, event: event_pb2.MatchEvent) -> None:
+        """Notes from when on a seat's time to come, to get ready or to come back runs, and when it is over."""
+        late_us = self._host.meter.total_us()
+        match kind:
+            case "seat_offered":
+                self._limits_since_us[event.seat_offered.seat] = late_us
+            case "seat_disconnected":
+                self._limits_since_us.setdefault(event.seat_disconnected.seat, late_us)
+            case "seat_ready":
+                self._limits_since_us.pop(event.seat_ready.seat, None)
+            case "seat_reconnected":
+                self._limits_since_us.pop(event.seat_reconnected.seat, None)
+            case "seat_filled" | "match_resumed":
+                self._limits_since_us = dict.fromkeys(range(len(self.match.seats)), late_us)
+
+    def _limits_owed_us(self) -> int:
+        """Returns by how much the referee was late since the first of the limits beside the clock began to run."""
+        since_us = min(self._limits_since_us.values(), default=None)
+        return 0 if since_us is None else self._host.meter.total_us() - since_us
 
     def _on_timer(self) -> None:
         self._timer = None
@@ -464,19 +513,39 @@ class Table:
             self._timer_us = None
             self._timer = self._host.clock.call_at(self._host.clock.now_us() + owed_us, self._on_timer)
             return
-        if self.match.state == WAITING and self._busy_agents():
-            # They are here, only not free: nobody is to blame, and the match waits for its turn.
+        due = self.machine.wake_at()
+        if due is not None and due != deadline and self.now_us < due + self._limits_owed_us():
+            # Who comes, or comes back, may be waiting to be let in.
             self._timer_us = None
-            clock = self.match.created.spec.clock
-            self._timer = self._host.clock.call_at(self._host.clock.now_us() + clock.connect_ms * 1_000, self._on_timer)
+            self._timer = self._host.clock.call_at(due + self._epoch_us + self._limits_owed_us(), self._on_timer)
+            return
+        if self.match.state == WAITING and self._busy_agents():
+            self._wait_for_busy()
             return
         self._tick()
 
     def _busy_agents(self) -> bool:
+        """Tells whether agents are here, only not free: nobody is to blame, and the match waits for its turn."""
         return any(
             not seat.ready and seat.offered_us is None and self._host.session_of(seat.agent_id) is not None
             for seat in self.match.seats
-        ) and not any(seat.offered_us is not None and not seat.ready for seat in self.match.seats)
+        )
+
+    def _wait_for_busy(self) -> None:
+        """Waits on, but not for a seat whose time to get ready has run out."""
+        clock = self.match.created.spec.clock
+        next_us = self.now_us + clock.connect_ms * 1_000
+        for seat in self.match.seats:
+            if seat.offered_us is None or seat.ready:
+                continue
+            due_us = seat.offered_us + clock.ready_ms * 1_000 + self._limits_owed_us()
+            if self.now_us >= due_us:
+                # A tick would rule on the first seat that is not ready, which may be one of the busy.
+                self.feed(inputs.Decline(seat.seat))
+                return
+            next_us = min(next_us, due_us)
+        self._timer_us = None
+        self._timer = self._host.clock.call_at(next_us + self._epoch_us, self._on_timer)
 
     def _tick(self) -> None:
         elapsed_us = self.now_us - self.match.offered_us if self.match.offered_us is not None else 0
