@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from hashlib import sha256
@@ -12,10 +13,10 @@ from typing import Any, Self, TypeVar
 import grpc
 
 from referee.v1 import event_pb2
-from referee_server.journal import Journal, MemoryJournal
+from referee_server.journal import Journal, MemoryJournal, StorageError
 from referee_server.match.verify import Report, parse, verify
 from referee_server.rpc.gate import Gate
-from referee_server.rpc.server import OPTIONS, add_services, set_serving
+from referee_server.rpc.server import Patience, add_services, options, set_serving
 from referee_server.tables.hall import Hall, HallSettings
 from tables.fake_clock import FakeClock
 from tables.kit import Bytes
@@ -112,7 +113,8 @@ class Referee:
 
         async def settle() -> None:
             for _ in range(3):
-                await self.hall.committer.settled()
+                with contextlib.suppress(StorageError):
+                    await self.hall.committer.settled()
                 for _ in range(5):
                     await asyncio.sleep(0)
 
@@ -139,7 +141,7 @@ def serve(referee: Referee, add_to_server: Callable[..., Any], interceptors: Seq
     """Returns a server thread for a referee, not yet started."""
 
     async def build() -> grpc.aio.Server:
-        server = grpc.aio.server(options=OPTIONS, interceptors=interceptors)
+        server = grpc.aio.server(options=options(Patience()), interceptors=interceptors)
         await add_to_server(referee, server)
         return server
 

@@ -42,7 +42,8 @@ class FakeClock:
         """Lets time pass; what falls due is called in its order, each at its own time."""
         until_us = self._now_us + by_us
         while self._timers and self._timers[0][0] <= until_us:
-            self._now_us, _, timer = heapq.heappop(self._timers)
+            when_us, _, timer = heapq.heappop(self._timers)
+            self._now_us = max(self._now_us, when_us)
             if timer.callback is not None:
                 timer.callback()
         self._now_us = until_us

@@ -91,7 +91,7 @@ class Player:
         text = asked.legal[0] if action is None else action
         fields = {"match_id": asked.match_id, "decision_id": asked.decision_id, "action": text, **fields}
         received_us = self._room.clock.now_us() if at_us is None else at_us
-        self.session.tables[asked.match_id].answer(self.session, pb.Answer(**fields), received_us)
+        self.session.tables[asked.match_id].answer(self.session, pb.Answer(**fields), received_us, lambda: True)
 
     def gone(self) -> None:
         """Its stream is lost."""

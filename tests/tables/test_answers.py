@@ -118,7 +118,9 @@ async def test_where_the_policy_asks_again_the_same_question_stays_open(room: Ro
     rule = match_pb2.FaultRule(kind=match_pb2.FAULT_KIND_MALFORMED, ask_again_count=1)
     _, _, bert = await begun(room, policy=match_pb2.FaultPolicy(rules=[rule]))
     bert.answer("what?")
-    bert.answer(question=bert.question)
+    await room.quiet()
+    assert len(bert.of("decision")) == 2
+    bert.answer()
     assert await verdicts(room, bert) == [A.ANSWER_STATUS_FAULTED, A.ANSWER_STATUS_ACCEPTED]
     assert bert.of("verdict")[0].asked_again
     assert bert.session.open_count == len(bert.unanswered)
@@ -148,13 +150,13 @@ async def test_the_verdict_comes_before_the_next_question_and_the_end(room: Room
 
 
 async def test_nothing_is_told_when_the_storage_has_failed(room: Room) -> None:
-    from referee_server.journal import StorageFullError
+    from referee_server.journal import StorageIOError
 
     _, anna, bert = await begun(room)
     before = len(anna.got), len(bert.got)
 
     def full(batch: object) -> None:
-        raise StorageFullError("no space")
+        raise StorageIOError("no disk")
 
     room.journal.commit = full  # type: ignore[method-assign]
     bert.answer()

@@ -8,6 +8,7 @@ import pytest
 
 from referee.v1 import event_pb2, match_pb2
 from referee_server.tables.asking import WAIT_CAP_US
+from referee_server.tables.lateness import BEAT_US
 from tables.kit import MS, Player, Room, S, duel
 
 ACCEPTED = event_pb2.ANSWER_STATUS_ACCEPTED
@@ -37,15 +38,37 @@ async def test_a_decision_runs_out_exactly_at_its_deadline(room: Room) -> None:
 )
 async def test_what_counts_is_when_an_answer_was_received(room: Room, before_us: int, status: int) -> None:
     match_id, _, bert = await begun(room)
-    offered_us = room.clock.now_us()
-    # The loop was busy: neither the timer nor the answer has been seen to before this.
-    room.clock.skip(LIMIT + 5 * MS)
-    bert.answer(at_us=offered_us + LIMIT - before_us)
+    room.clock.advance(LIMIT - before_us)
+    bert.answer()
     await room.quiet()
     assert [verdict.status for verdict in bert.of("verdict")] == [status]
     assert len(room.of_log(match_id, "fault_ruled")) == (status == TIMED_OUT)
     await room.play_out(match_id)
     assert room.check(match_id).ended
+
+
+async def test_while_the_loop_was_busy_nobody_ran_out_of_time(room: Room) -> None:
+    match_id, _, bert = await begun(room)
+    # Neither the timer nor the answer has been seen to before this.
+    room.clock.skip(LIMIT + 300 * MS)
+    await room.quiet()
+    bert.answer()
+    await room.quiet()
+    assert [verdict.status for verdict in bert.of("verdict")] == [ACCEPTED]
+    applied = next(one for one in room.of_log(match_id, "action_applied") if one.seat == 1)
+    assert applied.lateness_us == LIMIT + 300 * MS - BEAT_US
+    await room.play_out(match_id)
+    assert room.check(match_id).ended
+
+
+async def test_a_timer_that_comes_late_gives_the_agent_what_the_referee_lost(room: Room) -> None:
+    match_id, _, _ = await begun(room)
+    room.clock.skip(LIMIT + 300 * MS)
+    room.clock.advance(0)  # what is overdue is called now, the time limit among it
+    assert room.of_log(match_id, "fault_ruled") == []
+    await room.pass_time(LIMIT)
+    [ruled] = room.of_log(match_id, "fault_ruled")
+    assert ruled.think_us == LIMIT
 
 
 async def test_an_answer_and_a_timer_at_the_same_moment_have_one_outcome(room: Room) -> None:
@@ -89,11 +112,13 @@ async def test_the_bank_is_used_when_the_allowance_is_gone(room: Room) -> None:
     assert bert.question.last.think_us == 120 * MS
 
 
-async def test_an_untimed_decision_never_runs_out(room: Room) -> None:
+async def test_an_untimed_decision_runs_out_only_at_the_liveness_limit(room: Room) -> None:
     anna, bert = await room.connect("anna"), await room.connect("bert")
-    match_id = await room.started(duel(clock=match_pb2.Clock(untimed=True)), anna, bert)
-    await room.pass_time(10_000 * S)
+    match_id = await room.started(duel(clock=match_pb2.Clock(untimed=True, liveness_ms=900_000)), anna, bert)
+    await room.pass_time(900 * S - 1)
     assert room.of_log(match_id, "fault_ruled") == []
+    await room.pass_time(1)
+    assert len(room.of_log(match_id, "fault_ruled")) == 1
 
 
 # No more open decisions than the agent takes.
@@ -158,10 +183,11 @@ async def test_a_question_put_at_the_cap_takes_nobodys_turn_afterwards(room: Roo
     bert = await room.connect("bert", max_matches=4, max_open_decisions=1)
     others = [await room.connect(name) for name in ("anna", "cleo", "dora", "emil")]
     untimed = match_pb2.Clock(untimed=True)
-    specs = [(duel(other.session.name, "bert", clock=untimed), other) for other in others]
-    ids = [await room.started(spec, other, bert) for spec, other in specs[:2]]
+    ids = []
+    spec = [duel(other.session.name, "bert", clock=untimed) for other in others]
+    ids += [await room.started(spec[place], others[place], bert) for place in (0, 1)]
     await room.pass_time(WAIT_CAP_US)
-    ids += [await room.started(spec, other, bert) for spec, other in specs[2:]]
+    ids += [await room.started(spec[place], others[place], bert) for place in range(2, len(others))]
     assert len(bert.of("decision")) == 2
     for _ in range(2):
         bert.answer(question=bert.unanswered[0])

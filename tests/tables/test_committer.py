@@ -14,6 +14,8 @@ from referee_server.journal import (
     DuplicateError,
     MemoryJournal,
     Record,
+    StorageBusyError,
+    StorageCorruptError,
     StorageError,
     StorageFullError,
     StorageIOError,
@@ -60,7 +62,8 @@ class GatedJournal(MemoryJournal):
 
 def make(journal: MemoryJournal, *, in_thread: bool) -> tuple[Committer, list[StorageError]]:
     failures: list[StorageError] = []
-    return Committer(journal, in_thread=in_thread, on_failure=failures.append), failures
+    committer = Committer(journal, in_thread=in_thread, on_failure=failures.append, on_stall=lambda stalled: None)
+    return committer, failures
 
 
 both = pytest.mark.parametrize("in_thread", [False, True], ids=["in the loop", "in a thread"])
@@ -133,7 +136,7 @@ async def test_who_begins_to_wait_during_a_commit_in_a_thread_is_woken() -> None
 
 
 @both
-@pytest.mark.parametrize("error", [StorageFullError("no space"), StorageIOError("gone")])
+@pytest.mark.parametrize("error", [StorageCorruptError("torn"), StorageIOError("gone")])
 async def test_after_a_storage_failure_nothing_is_told_any_more(in_thread: bool, error: StorageError) -> None:
     journal = GatedJournal()
     committer, failures = make(journal, in_thread=in_thread)
@@ -194,3 +197,33 @@ async def test_one_who_fails_to_listen_keeps_nothing_from_the_others(in_thread: 
     await asyncio.wait_for(committer.settled(), 5)
     assert listener.heard == [1]
     assert failures == []
+
+
+@both
+@pytest.mark.parametrize("error", [StorageFullError("no space"), StorageBusyError("locked")])
+async def test_what_could_not_be_stored_waits_and_is_told_when_the_storage_is_back(
+    in_thread: bool, error: StorageError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("referee_server.tables.committer.RETRY_S", 0.0)
+    journal = GatedJournal()
+    stalls: list[bool] = []
+    failures: list[StorageError] = []
+    committer = Committer(journal, in_thread=in_thread, on_failure=failures.append, on_stall=stalls.append)
+    back = asyncio.Event()
+    told: list[int] = []
+    journal.error = error
+    committer.store(agent(1))
+    committer.then(lambda: told.append(1))
+    with pytest.raises(type(error)):
+        await committer.settled()
+    assert (committer.stalled, stalls, told, failures) == (True, [True], [], [])
+    with pytest.raises(type(error)):
+        await committer.settled()
+    committer.store(agent(2))
+    committer.then(lambda: told.append(2))
+    committer.then(back.set)
+    journal.error = None
+    await asyncio.wait_for(back.wait(), 5)
+    assert told == [1, 2]
+    assert (committer.stalled, stalls) == (False, [True, False])
+    assert [row.agent_id for row in journal.agents()] == ["id-1", "id-2"]

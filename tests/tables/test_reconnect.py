@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -94,6 +93,7 @@ async def test_the_newer_stream_wins(room: Room) -> None:
 
 async def test_a_stream_that_is_overtaken_while_it_comes_in_is_ended(room: Room) -> None:
     room.hall.create(duel("bot:first", "bot:first"))  # so that coming in has to wait for a commit
+    import asyncio
 
     first, second = await asyncio.gather(room.connect("anna"), room.connect("anna"))
     assert first.session.closed is not None
@@ -103,6 +103,7 @@ async def test_a_stream_that_is_overtaken_while_it_comes_in_is_ended(room: Room)
 
 async def test_a_reconnect_in_the_middle_of_a_commit_hands_the_question_over_once(room: Room) -> None:
     _, anna, bert = await begun(room)
+    import asyncio
 
     coming = asyncio.ensure_future(room.connect("anna", max_open_decisions=1))
     bert.answer()  # anna's question is put while she comes in
@@ -183,7 +184,8 @@ async def test_who_missed_the_end_of_a_match_is_told_of_it(room: Room) -> None:
     assert row is not None
     [over] = again.of("match_over")
     assert (over.match_id, over.seat, over.result.digest) == (match_id, 1, row.digest)
-    assert anna.of("match_over")[0].result == over.result
+    assert anna.of("match_over")[0].result.digest == over.result.digest
+    assert [time.seat for time in over.result.seat_times] == [1]
 
 
 async def test_nobody_is_told_of_the_end_of_somebody_elses_match(room: Room) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+_KILL_S: Final = 5.0
+"""How long the launcher may take to end everything before it is killed itself, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +67,10 @@ class LocalAgents:
         assert self._process.stdin is not None
         if self._reader is None:
             self._reader = asyncio.ensure_future(self._read())
-        self._process.stdin.write(json.dumps(order).encode() + b"\n")
-        self._process.stdin.flush()
+        # A launcher that has been killed is noticed by its reader, which reports every process as ended.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            self._process.stdin.flush()
 
     async def _read(self) -> None:
         assert self._process.stdout is not None
@@ -78,17 +85,29 @@ class LocalAgents:
                     self.exits.put_nowait(Exit(news["exited"], news["code"], news["output"]))
         finally:
             transport.close()
+        for name in sorted(self._live):
+            self.exits.put_nowait(Exit(name, -signal.SIGKILL, "the launcher was killed, and with it this process"))
+        self._live.clear()
 
     def kill(self) -> None:
-        """Ends the launcher at once, and with it every process, where `close` was not reached."""
+        """Ends every process and the launcher, where `close` was not reached and no loop runs any more."""
         if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+            self._end_orders()
+            try:
+                self._process.wait(_KILL_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def _end_orders(self) -> None:
+        assert self._process.stdin is not None
+        # Closing flushes, and that fails when the launcher is gone.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
 
     async def close(self) -> None:
         """Ends every process and the launcher."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._end_orders()
         if self._reader is not None:
             await self._reader
         await asyncio.to_thread(self._process.wait)

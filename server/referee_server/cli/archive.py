@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -14,10 +15,12 @@ from typing import Any, Final, TextIO
 from google.protobuf.json_format import MessageToDict
 
 from referee.v1 import event_pb2, match_pb2
+from referee_server import failpoints
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure, fail, print_json, print_rows
 from referee_server.journal import JournalReader, MatchRow, StorageError, pack, unpack
 from referee_server.journal import LogError as DamageError
+from referee_server.journal.errors import NewerLogError
 from referee_server.match.record import record
 from referee_server.match.transcript import transcript
 from referee_server.match.verify import LogError, Report, parse, verify
@@ -84,17 +87,17 @@ def replay_match(what: str, deal: int | None, data: str) -> None:
     Raises:
         Failure: there is no such match or file, its log is damaged, or it has no such deal.
     """
-    source = _source(what, data)
     paint: Callable[[str], str] = _painted if sys.stdout.isatty() else lambda line: line
     try:
+        source = _source(what, data)
         events = parse(source.events)
         deals = sum(bool(event.cards_dealt.pack) for event in events)
         if deal is not None and deal >= deals:
             fail(f"{source.name} has {deals} deals so far; the first is --deal 0")
         for line in transcript(events, deal):
             print(paint(line))
-    except LogError as error:
-        fail(f"{source.name}: {error}", ExitCode.CHECK_FAILED)
+    except (LogError, DamageError) as error:
+        fail(f"{what}: {error}", ExitCode.CHECK_FAILED)
 
 
 def _painted(line: str) -> str:
@@ -118,13 +121,16 @@ def verify_logs(what: Sequence[str], data: str, *, everything: bool, digest: str
     else:
         for row in rows:
             print(f"{row['outcome']:9} {row['log']}  {row['message']}")
-    bad = [row for row in rows if row["outcome"] == "refuted"]
+    bad = [row for row in rows if row["outcome"] in ("refuted", "newer")]
+    missing = [row for row in rows if row["outcome"] == "missing"]
     if bad:
         first = bad[0]
         raise Failure(
-            f"{len(bad)} of {len(rows)} logs do not hold; first: {first['log']}: {first['message']}",
+            f"{len(bad)} of {len(rows)} logs cannot be confirmed; first: {first['log']}: {first['message']}",
             ExitCode.CHECK_FAILED,
         )
+    if missing:
+        raise Failure(missing[0]["message"], ExitCode.NOT_FOUND)
     if not rows:
         print("no match has ended yet; nothing to verify")
 
@@ -138,10 +144,18 @@ def _verified(name: str, find: Callable[[], Source], digest: str | None) -> dict
             row |= {"event": len(source.events), "message": f"its digest is another one: {source.digest.hex()}"}
             return row
         report = verify_source(source)
+    except NewerLogError as error:
+        return row | {"outcome": "newer", "message": str(error)}
     except DamageError as error:
         return row | {"event": error.place, "message": str(error)}
     except LogError as error:
-        return row | {"event": error.sequence, "message": str(error)}
+        outcome = "newer" if error.newer else "refuted"
+        return row | {"outcome": outcome, "event": error.sequence, "message": str(error)}
+    except Failure as failure:
+        if failure.code is not ExitCode.NOT_FOUND:
+            raise
+        # The others are still to be looked at.
+        return row | {"outcome": "missing", "message": failure.message}
     return row | {"outcome": "sealed" if report.sealed else "verified", "message": _found(source, report)}
 
 
@@ -173,11 +187,20 @@ def export_matches(what: Sequence[str], data: str, *, everything: bool, form: st
     """Writes matches out.
 
     Raises:
-        Failure: there is no such match, it has not ended where it has to, or the output cannot be written.
+        Failure: there is no such match, one is damaged, or the output cannot be written. With `everything`, what is
+            damaged is left out and named, and the rest is written.
     """
     if everything == bool(what):
         fail("name matches, or say --all")
-    found = [find() for _, find in _sources(what, data, everything=everything, files=False)]
+    found = []
+    damaged = []
+    for name, find in _sources(what, data, everything=everything, files=False):
+        try:
+            found.append(find())
+        except DamageError as error:
+            damaged.append(f"{name}: {error}")
+            if not everything:
+                fail(damaged[0], ExitCode.CHECK_FAILED)
     try:
         if form == "log":
             _export_logs(found, out, everything=everything)
@@ -189,18 +212,41 @@ def export_matches(what: Sequence[str], data: str, *, everything: bool, form: st
         if isinstance(error, BrokenPipeError):
             raise
         fail(f"cannot write {error.filename or out}: {error.strerror}", ExitCode.STORAGE)
+    if damaged:
+        fail(f"left out {len(damaged)} damaged matches; first: {damaged[0]}", ExitCode.CHECK_FAILED)
 
 
 def _export_logs(found: Sequence[Source], out: str | None, *, everything: bool) -> None:
     many = everything or len(found) != 1
-    folder = Path(out or ".") if many else None
+    if out == "-":
+        if many:
+            fail("one log goes to standard output; name a folder for several")
+        sys.stdout.buffer.write(pack(found[0].match_id, found[0].events))
+        return
+    folder = Path(out or ".") if many or (out is not None and Path(out).is_dir()) else None
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     for source in found:
         # The file's name is an id that we made; nothing a user typed becomes part of a path.
         path = folder / f"{source.match_id}{_EXTENSION}" if folder else Path(out or f"{source.match_id}{_EXTENSION}")
-        path.write_bytes(pack(source.match_id, source.events))
+        _put(path, pack(source.match_id, source.events))
         print(f"wrote {path}", file=sys.stderr)
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Writes a file whole or not at all: whoever finds it under its name finds all of it."""
+    failpoints.hit("export.file")
+    if path.exists() and not path.is_file():  # a pipe or a device takes the bytes themselves
+        path.write_bytes(data)
+        return
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        failpoints.hit("export.rename")
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _write_lines(source: Source, form: str, file: TextIO, *, everything: bool) -> None:
@@ -218,7 +264,7 @@ def _write_lines(source: Source, form: str, file: TextIO, *, everything: bool) -
             told = MessageToDict(event, preserving_proto_field_name=True)
             line = {"match_id": source.match_id, **told}
             file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
-    except LogError as error:
+    except (LogError, ValueError) as error:
         fail(f"{source.name}: {error}", ExitCode.CHECK_FAILED)
 
 
@@ -290,4 +336,7 @@ def _source(name: str, data: str, *, files: bool = True) -> Source:
 
 
 def _stored(journal: JournalReader, row: MatchRow) -> Source:
-    return Source(row.match_id, row.match_id, journal.read(row.match_id), row.digest)
+    try:
+        return Source(row.match_id, row.match_id, journal.read(row.match_id), row.digest)
+    except StorageError as error:
+        fail(f"{row.match_id}: {error}", ExitCode.STORAGE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import signal
 import sys
 import time
 from collections import defaultdict
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from referee_games import registry
-from referee_server.agents.local import LocalAgents
+from referee_server.agents.local import Exit, LocalAgents
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure, fail, print_rows
 
@@ -61,22 +62,23 @@ async def _demo(games: list[str], matches: int, data: DataFolder, agents: LocalA
     say = _Say(as_json)
     async with Service(data, ServiceSettings(address="127.0.0.1:0")) as service:
         say(f"a referee listens on {service.address} and keeps everything in {data.path}")
-        watch = asyncio.ensure_future(_start_agents(agents, service, data))
-        await watch
+        await _start_agents(agents, service, data)
         say(f"{len(BOTS)} agents connected over gRPC: {', '.join(BOTS)}")
         exits = asyncio.ensure_future(agents.exits.get())
         try:
             for game in games:
                 playing = asyncio.ensure_future(_play(service, data, game, matches, as_json=as_json))
-                done, _ = await asyncio.wait((playing, exits), return_when=asyncio.FIRST_COMPLETED)
-                if exits in done:
+                try:
+                    done, _ = await asyncio.wait((playing, exits), return_when=asyncio.FIRST_COMPLETED)
+                    if exits in done:
+                        gone = exits.result()
+                        fail(f"agent {gone.name} ended {_how(gone)}", ExitCode.CHECK_FAILED)
+                    ended = playing.result()
+                finally:
                     playing.cancel()
-                    await asyncio.wait((playing,))
-                    gone = exits.result()
-                    fail(f"agent {gone.name} ended with code {gone.code}: {gone.output[-400:]}")
-                ended = playing.result()
+                    await asyncio.gather(playing, return_exceptions=True)
                 _show(game, ended, as_json=as_json)
-                _verify(service, [match.match_id for match in ended], say)
+                await _verify(service, [match.match_id for match in ended], say)
         finally:
             exits.cancel()
             await agents.close()
@@ -88,7 +90,7 @@ async def _demo(games: list[str], matches: int, data: DataFolder, agents: LocalA
 
 
 class _Say:
-    """Tells a person how it goes on standard error; keeps quiet where JSON is wanted."""
+    """Tells a person how it goes; keeps quiet where JSON is wanted."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
@@ -110,12 +112,19 @@ async def _start_agents(agents: LocalAgents, service: Service, data: DataFolder)
         done, _ = await asyncio.wait((exits, everybody), timeout=_START_S, return_when=asyncio.FIRST_COMPLETED)
         if exits in done:
             gone = exits.result()
-            fail(f"agent {gone.name} did not start (code {gone.code}): {gone.output[-400:]}")
+            fail(f"agent {gone.name} did not start, and ended {_how(gone)}", ExitCode.CHECK_FAILED)
         if not done:
             fail(f"the agents did not connect within {_START_S:.0f} seconds", ExitCode.UNREACHABLE)
     finally:
         exits.cancel()
         everybody.cancel()
+
+
+def _how(gone: Exit) -> str:
+    """Returns how a process ended, with the last of what it said."""
+    how = f"with code {gone.code}" if gone.code >= 0 else f"by {signal.Signals(-gone.code).name}"
+    said = gone.output.strip()
+    return f"{how}: {said[-400:]}" if said else f"{how} and said nothing"
 
 
 def _tables(size: int, count: int) -> list[tuple[str, ...]]:
@@ -148,6 +157,7 @@ async def _play(service: Service, data: DataFolder, game: str, count: int, *, as
     from referee.v1 import match_pb2
     from referee.v1 import match_service_pb2 as pb
     from referee.v1.match_service_pb2_grpc import MatchServiceStub
+    from referee_server.cli.client import failure
 
     rules = registry.find(game)
     size = rules.seats(rules.configure({}))
@@ -175,7 +185,10 @@ async def _play(service: Service, data: DataFolder, game: str, count: int, *, as
                 return ended
 
         with _progress(rules.title, count, quiet=as_json) as advance:
-            return await asyncio.gather(*(one(seats) for seats in tables))
+            try:
+                return await asyncio.gather(*(one(seats) for seats in tables))
+            except grpc.aio.AioRpcError as error:
+                raise failure(error, service.address) from None
 
 
 @contextmanager
@@ -255,7 +268,7 @@ def _show(game: str, ended: list[match_pb2.Match], *, as_json: bool) -> None:
     print_rows(rows, columns, as_json=as_json, empty="no match has a result")
 
 
-def _verify(service: Service, match_ids: list[str], say: _Say) -> None:
+async def _verify(service: Service, match_ids: list[str], say: _Say) -> None:
     from referee_server.cli.archive import Source, verify_source
     from referee_server.match.verify import LogError
 
@@ -270,6 +283,8 @@ def _verify(service: Service, match_ids: list[str], say: _Say) -> None:
             raise Failure(f"the log of {match_id} does not hold: {error}", ExitCode.CHECK_FAILED) from None
         if report.sealed or not report.ended:
             raise Failure(f"the log of {match_id} is not complete", ExitCode.CHECK_FAILED)
+        # The agents are still there, and their connections are to be kept alive.
+        await asyncio.sleep(0)
     say(
         f"verified all {len(match_ids)} logs ({events} events) in {time.monotonic() - began:.1f} s: "
         "dealt again, refereed again, nothing differs"

@@ -11,13 +11,16 @@ import structlog
 
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import error_reason_pb2 as reason_pb
-from referee.v1 import event_pb2, match_pb2
+from referee.v1 import event_pb2
+from referee_server import failpoints
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.rpc.gate import Caller, Gate
 from referee_server.rpc.register import WRITE_DEADLINE_S, Context, parse
+from referee_server.tables.clock import Clock
 from referee_server.tables.creation import SERVER_VERSION
 from referee_server.tables.hall import Hall
+from referee_server.tables.rates import MESSAGES_PER_S, REFUSALS
 from referee_server.tables.session import MAX_ITEMS, MAX_MATCHES, MAX_REQUEST_BYTES, Session
 from referee_server.tables.table import Table
 
@@ -68,7 +71,7 @@ class AgentService:
         try:
             await self._hall.attach(session)
             stream = _Stream(self._hall, session)
-            writer = asyncio.ensure_future(_write(context, session))
+            writer = asyncio.ensure_future(_write(context, session, self._hall.clock))
             if stream.take(items[1:], index, received_us):
                 reader = asyncio.ensure_future(self._read(context, stream))
                 closed = asyncio.ensure_future(session.wait_closed())
@@ -78,27 +81,36 @@ class AgentService:
                         ended.result()
         finally:
             self._hall.detach(session)
-            for task in (reader, closed):
-                await _finish(task)
-            if session.left and writer is not None and not writer.done():
-                # What is on its way is still told: verdicts of the last answers, the end of matches.
-                await self._hall.committer.settled()
-                session.finish()
-                await asyncio.wait((writer,), timeout=WRITE_DEADLINE_S)
-            await _finish(writer)
-            _log.info("stream_ended", left=session.left, reason=session.closed.name if session.closed else "")
+            # A lost client shows as the end of what it sends, and then cancels this very call: whatever is not
+            # cancelled before the first wait would be left behind.
+            _drop(reader, closed)
+            try:
+                if session.left and writer is not None and not writer.done():
+                    # What is on its way is still told: verdicts of the last answers, the end of matches.
+                    await self._hall.committer.settled()
+                    session.finish()
+                    await asyncio.wait((writer,), timeout=WRITE_DEADLINE_S)
+            finally:
+                _drop(writer)
+                _log.info("stream_ended", left=session.left, reason=session.closed.name if session.closed else "")
+            if writer is not None:
+                await asyncio.wait((writer,))
         if session.closed is not None:
             raise session.closed
 
     async def _first_items(self, context: Context) -> tuple[list[pb.ClientItem], int]:
         reading = asyncio.ensure_future(context.read())
-        done, _ = await asyncio.wait((reading,), timeout=self._hello_deadline_s)
-        if not done:
-            await _finish(reading)
+        try:
+            done, _ = await asyncio.wait((reading,), timeout=self._hello_deadline_s)
+        finally:
+            _drop(reading)
         data = reading.result() if done else grpc.aio.EOF
         items = _items(data) if isinstance(data, bytes) else []
         if not items or items[0].WhichOneof("item") != "hello":
-            raise RefusedError(reason_pb.ERROR_REASON_NO_HELLO, "a stream begins with Hello, within ten seconds")
+            raise RefusedError(
+                reason_pb.ERROR_REASON_NO_HELLO,
+                f"a stream begins with Hello, within {self._hello_deadline_s:g} seconds",
+            )
         return items, 1
 
     async def _read(self, context: Context, stream: _Stream) -> None:
@@ -109,7 +121,10 @@ class AgentService:
             received_us = clock.now_us()
             if not isinstance(data, bytes):
                 return  # EOF is not goodbye: only Leave is
-            if not stream.take(_items(data), 0, received_us):
+            failpoints.hit("read.after")
+            items = _items(data)
+            failpoints.hit("parse.after")
+            if not stream.take(items, 0, received_us):
                 return
 
 
@@ -119,9 +134,13 @@ class _Stream:
     def __init__(self, hall: Hall, session: Session) -> None:
         self._hall = hall
         self._session = session
+        self._bucket = hall.bucket_of(session)
+        self._refused = 0
 
     def take(self, items: list[pb.ClientItem], first_index: int, received_us: int) -> bool:
         """Takes items in their order. Returns False once the agent has said goodbye."""
+        if not items:
+            self._may_reply(received_us)
         for index, item in enumerate(items, first_index):
             kind = item.WhichOneof("item")
             try:
@@ -133,7 +152,8 @@ class _Stream:
                     case "decline":
                         self._decline(item.decline)
                     case "pong":
-                        pass  # nothing has been asked that depends on it
+                        if not self._session.pong(item.pong.ping_id, received_us):
+                            self._may_reply(received_us)
                     case "leave":
                         self._hall.leave(self._session)
                         return False
@@ -146,8 +166,30 @@ class _Stream:
                             server_version=SERVER_VERSION,
                         )
             except RefusedError as error:
-                self._reject(error, index)
+                if self._may_reply(received_us):
+                    self._reject(error, index)
         return True
+
+    def _may_reply(self, now_us: int) -> bool:
+        """Charges the agent for something that it was not asked for; returns False once it gets no reply any more.
+
+        What it is asked for costs nothing, so an agent that keeps to the protocol never meets this limit.
+        """
+        if self._bucket.take(now_us):
+            self._refused = 0
+            return True
+        self._refused += 1
+        wait_ms = self._bucket.wait_ms()
+        why = RefusedError(
+            reason_pb.ERROR_REASON_RATE,
+            f"more than {MESSAGES_PER_S} items a second that nobody asked for; they get no reply for now",
+            retry_ms=wait_ms,
+        )
+        if self._refused == 1:
+            self._reject(why, 0)
+        elif self._refused > REFUSALS:
+            self._hall.flooded(self._session, why)
+        return False
 
     def _reject(self, error: RefusedError, index: int) -> None:
         rejected = pb.Rejected(
@@ -161,9 +203,11 @@ class _Stream:
     def _answer(self, answer: pb.Answer, received_us: int) -> None:
         table = self._session.tables.get(answer.match_id)
         if table is not None:
-            table.answer(self._session, answer, received_us)
+            table.answer(self._session, answer, received_us, lambda: self._may_reply(received_us))
             return
-        over = _held_seat(self._hall, answer.match_id, self._session.agent_id)
+        if not self._may_reply(received_us):
+            return
+        over = self._hall.held_seats(answer.match_id, self._session.agent_id)
         status = event_pb2.ANSWER_STATUS_MATCH_OVER if over else event_pb2.ANSWER_STATUS_NO_SEAT
         # What cannot be an id is not sent back in full: an agent is not to fill its queue with its own words.
         match_id = answer.match_id[:_LONGEST_ID]
@@ -193,20 +237,12 @@ class _Stream:
     def _table(self, match_id: str) -> Table:
         table = self._session.tables.get(match_id)
         if table is None or table.match.over:
-            if table is not None or _held_seat(self._hall, match_id, self._session.agent_id):
+            if table is not None or self._hall.held_seats(match_id, self._session.agent_id):
                 raise RefusedError(reason_pb.ERROR_REASON_MATCH_OVER, "the match has ended", match_id=match_id)
             raise RefusedError(
                 reason_pb.ERROR_REASON_NO_SEAT, "this agent has no seat in such a match", match_id=match_id
             )
         return table
-
-
-def _held_seat(hall: Hall, match_id: str, agent_id: str) -> bool:
-    """Tells whether the agent had a seat in a match that has ended."""
-    row = hall.journal.match(match_id) if len(match_id) == 26 else None
-    if row is None or not row.final:
-        return False
-    return any(seat.agent_id == agent_id for seat in match_pb2.Match.FromString(row.summary).seats)
 
 
 def _items(data: bytes) -> list[pb.ClientItem]:
@@ -253,24 +289,27 @@ def _check_hello(hello: pb.Hello) -> None:
             )
 
 
-async def _write(context: Context, session: Session) -> None:
+async def _write(context: Context, session: Session, clock: Clock) -> None:
     loop = asyncio.get_running_loop()
     too_slow = RefusedError(
         reason_pb.ERROR_REASON_SLOW_CONSUMER, "the agent reads too slowly; it may reconnect and go on"
     )
     while items := await session.next_items():
+        ping = session.ping_due(clock.now_us())
+        if ping is not None:
+            items.append(ping)
         watchdog = loop.call_later(WRITE_DEADLINE_S, session.close, too_slow)
         try:
+            failpoints.hit("write.before")
             await context.write(pb.PlayResponse(items=items).SerializeToString())
+            failpoints.hit("write.after")
         finally:
             watchdog.cancel()
 
 
-async def _finish(task: asyncio.Future[object] | asyncio.Future[None] | None) -> None:
-    """Cancels a task and waits for it; what it raised is not of interest any more."""
-    if task is None:
-        return
-    task.cancel()
-    await asyncio.wait((task,))
-    if not task.cancelled():
-        task.exception()
+def _drop(*tasks: asyncio.Future[object] | asyncio.Future[None] | None) -> None:
+    """Cancels tasks; what they raise is not of interest any more."""
+    for task in tasks:
+        if task is not None:
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            task.cancel()

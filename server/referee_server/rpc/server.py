@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final
 
 import grpc
@@ -19,30 +20,49 @@ from referee_server.rpc.registry_service import RegistryService
 from referee_server.tables.hall import Hall
 from referee_server.tables.session import MAX_REQUEST_BYTES
 
-OPTIONS: Final[tuple[tuple[str, int], ...]] = (
-    # On by default, it lets a second referee bind the same port without an error and take half of the agents.
-    ("grpc.so_reuseport", 0),
-    ("grpc.max_concurrent_streams", 64),
-    # The last byte over the limit is ours to refuse with a reason; the library refuses the rest.
-    ("grpc.max_receive_message_length", MAX_REQUEST_BYTES + 1),
-    ("grpc.max_send_message_length", 1024 * 1024),
-    ("grpc.max_metadata_size", 4 * 1024),
-    ("grpc.absolute_max_metadata_size", 8 * 1024),
-    # Identity only: nobody makes the referee inflate anything.
-    ("grpc.compression_enabled_algorithms_bitset", 1),
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    # The one that acts on a frozen peer; the option above has no effect in the versions tried.
-    ("grpc.http2.ping_timeout_ms", 10_000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
-    ("grpc.http2.max_ping_strikes", 2),
-    ("grpc.max_connection_idle_ms", 300_000),
-    ("grpc.server_handshake_timeout_ms", 10_000),
-    ("grpc.http2.settings_timeout", 10_000),
-    ("grpc.server_max_unrequested_time_in_server", 10),
-    ("grpc.enable_channelz", 0),
-)
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long the server bears with a silent peer, in seconds.
+
+    Attributes:
+        hello_s: how long a stream may take to begin with Hello.
+        keepalive_s: after how long without a byte a connection is probed.
+        ping_timeout_s: how long the probe may go unanswered; a dead peer is noticed after both together.
+    """
+
+    hello_s: float = HELLO_DEADLINE_S
+    keepalive_s: float = 20.0
+    ping_timeout_s: float = 10.0
+
+
+def options(patience: Patience) -> tuple[tuple[str, int], ...]:
+    """Returns the channel arguments of the server."""
+    return (
+        # On by default, it lets a second referee bind the same port without an error and take half of the agents.
+        ("grpc.so_reuseport", 0),
+        ("grpc.max_concurrent_streams", 64),
+        # The last byte over the limit is ours to refuse with a reason; the library refuses the rest.
+        ("grpc.max_receive_message_length", MAX_REQUEST_BYTES + 1),
+        ("grpc.max_send_message_length", 1024 * 1024),
+        ("grpc.max_metadata_size", 4 * 1024),
+        ("grpc.absolute_max_metadata_size", 8 * 1024),
+        # Identity only: nobody makes the referee inflate anything.
+        ("grpc.compression_enabled_algorithms_bitset", 1),
+        ("grpc.keepalive_time_ms", round(patience.keepalive_s * 1_000)),
+        ("grpc.keepalive_timeout_ms", round(patience.ping_timeout_s * 1_000)),
+        # The one that acts on a frozen peer; the option above has no effect in the versions tried.
+        ("grpc.http2.ping_timeout_ms", round(patience.ping_timeout_s * 1_000)),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+        ("grpc.http2.max_ping_strikes", 2),
+        ("grpc.max_connection_idle_ms", 300_000),
+        ("grpc.server_handshake_timeout_ms", 10_000),
+        ("grpc.http2.settings_timeout", 10_000),
+        ("grpc.server_max_unrequested_time_in_server", 10),
+        ("grpc.enable_channelz", 0),
+    )
+
 
 _SERVICES: Final = (
     agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"],
@@ -97,14 +117,37 @@ async def set_serving(healthy: health.aio.HealthServicer, *, serving: bool) -> N
         await healthy.set(name, state)
 
 
-def listen(server: grpc.aio.Server, address: str) -> int:
+@dataclass(frozen=True, slots=True)
+class ServerTls:
+    """Encryption of a service's connections.
+
+    Attributes:
+        certificate: the service's certificate chain, PEM.
+        key: its key, PEM.
+        client_ca: PEM of the authority whose certificates clients must show; None asks for none.
+    """
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+    client_ca: bytes | None = None
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """Returns gRPC's credentials."""
+        return grpc.ssl_server_credentials(
+            [(self.key, self.certificate)],
+            root_certificates=self.client_ca,
+            require_client_auth=self.client_ca is not None,
+        )
+
+
+def listen(server: grpc.aio.Server, address: str, tls: ServerTls | None = None) -> int:
     """Binds a server to an address and returns its port.
 
     Raises:
         AddressError: the port is taken, or the address is not one of this machine's.
     """
     try:
-        port = server.add_insecure_port(address)
+        port = server.add_secure_port(address, tls.credentials()) if tls else server.add_insecure_port(address)
     except RuntimeError:
         port = 0
     if port == 0:

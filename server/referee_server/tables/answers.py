@@ -19,7 +19,7 @@ def judge(table: Table, seat: int, answer: agent_pb.Answer, received_us: int, ve
         verdict.status = event_pb2.ANSWER_STATUS_SEAT_MISMATCH
         return
     deadline = table.match.deadline_us
-    if deadline is not None and received_us >= deadline:
+    if deadline is not None and received_us >= deadline + table.lateness_us():
         table.tick()
     match = table.match
     # An answer that was read before its question was put is a guess.
@@ -27,7 +27,8 @@ def judge(table: Table, seat: int, answer: agent_pb.Answer, received_us: int, ve
     if not put or answer.decision_id != len(match.seats[seat].outcomes) or table.broken:
         _stray(table, seat, answer, verdict)
         return
-    events = table.feed(inputs.Answer(seat, answer.decision_id, answer.action.encode(), received_us))
+    lateness_us = min(table.lateness_us(), received_us - (match.offered_us or 0))
+    events = table.feed(inputs.Answer(seat, answer.decision_id, answer.action.encode(), received_us, lateness_us))
     if not events:  # the referee failed over it, so it has no effect, and the match is about to end
         verdict.status = event_pb2.ANSWER_STATUS_MATCH_OVER
     elif events[0].HasField("fault_ruled"):

@@ -95,6 +95,14 @@ def created(
     return event_pb2.MatchEvent(sequence=1, match_created=payload)
 
 
+def seed_bots(seats: Sequence[match_pb2.Seat], source: bytes) -> None:
+    """Gives house bots that have no seed one that nobody at the table knows; `source` is 32 secret bytes."""
+    for seat in seats:
+        if seat.kind == match_pb2.SEAT_KIND_BOT and seat.bot_seed == 0:
+            drawn = hashlib.sha256(b"referee.bot-seed.v1\0" + bytes([seat.seat]) + source).digest()
+            seat.bot_seed = int.from_bytes(drawn[:8], "big") or 1
+
+
 def is_repeat(
     first: event_pb2.MatchCreated, secret: bytes | None, asked: match_pb2.MatchSpec, settled: match_pb2.MatchSpec
 ) -> bool:

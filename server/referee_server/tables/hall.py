@@ -10,10 +10,12 @@ from typing import Final
 
 import structlog
 
+from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee.v1 import match_pb2
 from referee_games import dealing, registry
 from referee_games.contract import shown
+from referee_server import failpoints
 from referee_server.journal import (
     AgentRow,
     EventsAdded,
@@ -21,9 +23,13 @@ from referee_server.journal import (
     JournalError,
     LogStored,
     MatchAdded,
+    MatchRow,
+    StorageBusyError,
     StorageError,
+    StorageFullError,
     pack,
 )
+from referee_server.journal import LogError as DamageError
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
@@ -32,13 +38,19 @@ from referee_server.match.verify import parse, replay
 from referee_server.tables import creation, messages, seating
 from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
+from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.names import fold_name
+from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, Bucket
 from referee_server.tables.session import Session
 from referee_server.tables.table import Table
 
 _log = structlog.get_logger(__name__)
 
 _ID_LENGTH: Final = 26
+_DRAIN_LOOK_S: Final = 0.01
+_CHECKPOINT_S: Final = 0.5
+_REST_US: Final = 10_000_000
+"""How long an agent is left alone by practice after a match that it did not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,9 @@ class Hall:
         clock: the service's clock.
         journal: where everything is kept.
         committer: its only writer.
+        meter: how late the referee is.
+        draining: whether the service is shutting down: nothing new is asked or started.
+        on_serving: told with False when the service cannot serve for now, and with True when it can again.
         stopped: set when the storage has failed; the service ends then.
     """
 
@@ -83,7 +98,18 @@ class Hall:
         self.clock = clock
         self.settings = settings or HallSettings()
         self.stopped = asyncio.Event()
-        self.committer = Committer(journal, in_thread=self.settings.durable_power, on_failure=self._storage_failed)
+        self.committer = Committer(
+            journal,
+            in_thread=self.settings.durable_power,
+            on_failure=self._storage_failed,
+            on_stall=self._storage_stalled,
+        )
+        self.meter = LatenessMeter(clock, self._seat_everybody)
+        self.draining = False
+        self.on_serving: Callable[[bool], None] = lambda serving: None
+        self._stalled_us = 0
+        self._buckets: dict[str, Bucket] = {}
+        self._checkpointing: asyncio.Task[None] | None = None
         self._random_bytes = random_bytes
         self._tables: dict[str, Table] = {}
         self._sessions: dict[str, Session] = {}
@@ -96,8 +122,13 @@ class Hall:
 
     # What tables need of it.
 
+    @property
+    def halted(self) -> bool:
+        """Whether nothing new is asked: the referee shuts down, or its storage is away."""
+        return self.draining or self.committer.stalled
+
     def session_of(self, agent_id: str) -> Session | None:
-        """Returns the agent's stream, if it has one."""
+        """Returns the agent's stream, if it has one that has been taken in."""
         return self._sessions.get(agent_id)
 
     def stored_events(self, match_id: str) -> list[bytes]:
@@ -123,26 +154,78 @@ class Hall:
             session = self._sessions.get(seat.agent_id)
             if session is not None and session.tables.pop(table.match_id, None) is not None:
                 session.idle_since_us = self.clock.now_us()
-        task = asyncio.ensure_future(self._archive(table.match_id))
+                if table.match.unstarted:
+                    # Who declines is not asked again at once, or it would go on for ever.
+                    session.rests_until_us = session.idle_since_us + _REST_US
+                    self.clock.call_at(session.rests_until_us, self._seat_everybody)
+        self._start_archiving(table.match_id)
+        self._seat_everybody()
+
+    # Keeping house.
+
+    def start(self) -> int:
+        """Takes up what the last run left, and begins to keep house; returns how many matches go on."""
+        self._checkpointing = asyncio.ensure_future(self._checkpoint())
+        for row in self.journal.unarchived():
+            self._start_archiving(row.match_id)
+        return self.resume_all()
+
+    async def _checkpoint(self) -> None:
+        """Moves what was committed to its place, often and aside, so that it never takes long.
+
+        Done also when there is nothing to move, since it notices storage that is gone.
+        """
+        while self.committer.failed is None:
+            await asyncio.sleep(_CHECKPOINT_S)
+            if self.committer.stalled:
+                continue
+            try:
+                await asyncio.to_thread(self.journal.checkpoint)
+            except (StorageFullError, StorageBusyError) as error:
+                # What was committed is safe where it is; the next commit finds out whether that still works.
+                _log.warning("checkpoint_failed", error=type(error).__name__)
+            except StorageError as error:
+                self.committer.fail(error)
+
+    def _start_archiving(self, match_id: str) -> None:
+        task = asyncio.ensure_future(self._archive(match_id))
         self._archiving.add(task)
         task.add_done_callback(self._archiving.discard)
-        self._seat_everybody()
 
     async def _archive(self, match_id: str) -> None:
         try:
+            failpoints.hit("archive.before")
             events = self.journal.read(match_id)
             blob = await asyncio.to_thread(pack, match_id, events)
+        except DamageError as error:
+            # What is left of it stays where it is, for whoever wants to look; the others are not concerned.
+            _log.error("match_damaged", match_id=match_id, place=error.place)
         except StorageError as error:
-            self._storage_failed(error)
+            self.committer.fail(error)
         except JournalError:
             _log.exception("archive_failed", match_id=match_id)  # it stays as it is
         else:
+            failpoints.hit("archive.after")
             self.committer.store(LogStored(match_id, blob))
 
     def _storage_failed(self, error: StorageError) -> None:
         self.stopped.set()
         why = RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written; the referee stops")
         self._close_all(why)
+
+    def _storage_stalled(self, stalled: bool) -> None:
+        self.on_serving(not stalled)
+        if stalled:
+            self._stalled_us = self.clock.now_us()
+            return
+        # Nobody was asked and nobody was answered meanwhile: the time is the referee's.
+        self.meter.add(self.clock.now_us() - self._stalled_us)
+        self.later(self._go_on)
+
+    def _go_on(self) -> None:
+        for table in list(self._tables.values()):
+            table.advance()
+        self._seat_everybody()
 
     def _close_all(self, why: RefusedError) -> None:
         for session in (*self._sessions.values(), *self._arriving.values()):
@@ -154,6 +237,11 @@ class Hall:
     def running(self) -> Mapping[str, Table]:
         """The matches that have not ended, by id."""
         return self._tables
+
+    @property
+    def session_count(self) -> int:
+        """How many agents are connected."""
+        return len(self._sessions)
 
     def create(self, asked: match_pb2.MatchSpec, request_id: str = "") -> str:
         """Creates a match and returns its id. A repeat with the same request id returns the first one's.
@@ -178,9 +266,11 @@ class Hall:
                 field="spec.given_secret",
             )
         now_ns = self.clock.wall_ns()
+        creation.seed_bots(seats, secret if given else self._random_bytes(dealing.SECRET_BYTES))
         event = creation.created(match_id, settled, seats, secret, now_ns, given=given)
         table = Table(self, Machine(begin(event), secret), asked.label, now_ns)
         self._tables[match_id] = table
+        failpoints.hit("match.create")
         self.committer.store(
             MatchAdded(
                 match_id=match_id,
@@ -198,6 +288,7 @@ class Hall:
             self._coming[request_id] = table
             self.committer.then(lambda: self._coming.__delitem__(request_id))
         # Nothing of the match leaves before its creation is stored.
+        self.committer.then(lambda: failpoints.hit("match.created"))
         self.committer.then(table.begin)
         self.committer.then(self._seat_everybody)
         return match_id
@@ -248,32 +339,40 @@ class Hall:
 
     def check_storage(self) -> None:
         """Refuses when nothing can be stored (STORAGE)."""
-        if self.committer.failed is not None:
-            raise RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written")
+        if self.draining:
+            raise RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
+        if self.committer.failed is not None or self.committer.stalled:
+            raise RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written for now")
 
     def resume_all(self) -> int:
         """Takes up every match that was being played when the service last ended; returns how many."""
         count = 0
-        now_ns = self.clock.wall_ns()
         for row in self.journal.running():
             if row.damaged_at:
                 _log.error("match_damaged", match_id=row.match_id, place=row.damaged_at)
                 continue
             try:
-                match = replay(parse(self.journal.read(row.match_id)))
+                self._resume(row)
             except StorageError:
                 raise
             except Exception:
-                # Its game is not installed any more, say. That one match waits for better times; the others go on.
+                # It stays in the journal as it is. Whatever is wrong with one match, the others are played on.
+                self._tables.pop(row.match_id, None)
                 _log.exception("match_not_resumed", match_id=row.match_id)
                 continue
-            machine = Machine(match, self.journal.secret(row.match_id))
-            label = match_pb2.Match.FromString(row.summary).label
-            table = Table(self, machine, label, row.create_time_ms * 10**6)
-            self._tables[row.match_id] = table
-            table.resume(now_ns // 10**9, now_ns % 10**9)
             count += 1
+        failpoints.hit("start.resumed")
         return count
+
+    def _resume(self, row: MatchRow) -> None:
+        now_ns = self.clock.wall_ns()
+        match = replay(parse(self.journal.read(row.match_id)))
+        machine = Machine(match, self.journal.secret(row.match_id))
+        label = match_pb2.Match.FromString(row.summary).label
+        table = Table(self, machine, label, row.create_time_ms * 10**6)
+        failpoints.hit("start.resume")
+        self._tables[row.match_id] = table
+        table.resume(now_ns // 10**9, now_ns % 10**9)
 
     # Streams.
 
@@ -297,6 +396,7 @@ class Hall:
         # Until all of its past is committed the stream is nobody's, so that nothing is handed to it twice.
         self._arriving[agent_id] = session
         await self.committer.settled()
+        failpoints.hit("agent.attach")
         if self._arriving.get(agent_id) is not session:
             return
         del self._arriving[agent_id]
@@ -316,13 +416,36 @@ class Hall:
 
     def _tell_ended(self, session: Session, match_id: str) -> None:
         """Tells an agent of the end of a match that it missed, if it had a seat there."""
+        for seat, result in self.held_seats(match_id, session.agent_id):
+            session.push(messages.match_over(match_id, seat, result, result.digest))
+
+    def held_seats(self, match_id: str, agent_id: str) -> list[tuple[int, match_pb2.MatchResult]]:
+        """Returns the seats that an agent had in a match that has ended, each with the result and its digest."""
         row = self.journal.match(match_id) if len(match_id) <= _ID_LENGTH else None
         if row is None or not row.final:
-            return
-        summary = match_pb2.Match.FromString(row.summary)
-        for seat in summary.seats:
-            if seat.agent_id == session.agent_id:
-                session.push(messages.match_over(match_id, seat.seat, summary.result, row.digest))
+            return []
+        match = match_pb2.Match.FromString(row.summary)
+        match.result.digest = row.digest
+        return [(seat.seat, match.result) for seat in match.seats if seat.agent_id == agent_id]
+
+    def bucket_of(self, session: Session) -> Bucket:
+        """Returns what limits an agent's messages; it outlives its streams, so that a new one is no new start."""
+        bucket = self._buckets.get(session.agent_id)
+        if bucket is None:
+            burst = MESSAGES_BURST + 2 * session.max_matches
+            bucket = self._buckets[session.agent_id] = Bucket(MESSAGES_PER_S, burst, self.clock.now_us())
+        return bucket
+
+    def flooded(self, session: Session, why: RefusedError) -> None:
+        """Rules on an agent that sends far more than it is asked for, and ends its stream."""
+        for table in list(session.tables.values()):
+            table.accuse(session.agent_id, match_pb2.FAULT_KIND_FLOOD)
+        session.close(why)
+
+    def crashed(self, agent_id: str) -> None:
+        """Rules on an agent whose process the referee started and has seen end."""
+        for table in list(self._tables.values()):
+            table.accuse(agent_id, match_pb2.FAULT_KIND_CRASH)
 
     def end_stream(self, agent_id: str, why: RefusedError) -> None:
         """Ends an agent's stream, if it has one."""
@@ -359,7 +482,7 @@ class Hall:
 
     def _seat_everybody(self) -> None:
         """Offers matches to agents that have room, fills open seats, and seats the idle for practice."""
-        if self.committer.failed is not None:
+        if self.committer.failed is not None or self.halted or self.meter.late:
             return
         for table in list(self._tables.values()):
             if table.match.filled_us is None:
@@ -367,7 +490,8 @@ class Hall:
             table.offer()
         if self.settings.practice:
             for session in sorted(self._sessions.values(), key=lambda one: one.idle_since_us):
-                if not session.tables and session.hello.takes_open_seats and session.has_room:
+                rested = self.clock.now_us() >= session.rests_until_us
+                if not session.tables and session.hello.takes_open_seats and session.has_room and rested:
                     self._practise(session)
 
     def _practise(self, session: Session) -> None:
@@ -380,11 +504,43 @@ class Hall:
             return  # its credential has been revoked a moment ago
         session.tables[match_id] = self._tables[match_id]
 
+    async def drain(self, grace_s: float) -> None:
+        """Asks nothing new, tells the agents so, and waits for the answers to what is open.
+
+        Args:
+            grace_s: how long to wait at most, in seconds. What is open then is asked again after the next start.
+        """
+        self.draining = True
+        going = agent_pb.ServerItem(going_away=agent_pb.GoingAway(grace_ms=round(grace_s * 1_000)))
+        for session in self._sessions.values():
+            session.push(going)
+        failpoints.hit("stop.drain")
+        until_us = self.clock.now_us() + round(grace_s * 1_000_000)
+        # A look now and then while shutting down is simpler than a signal from every table.
+        while self.clock.now_us() < until_us and self._answers_to_come:  # noqa: ASYNC110
+            await asyncio.sleep(_DRAIN_LOOK_S)
+
+    @property
+    def _answers_to_come(self) -> bool:
+        """Whether an answer can still come, and be stored: with the storage away, some were not even asked yet."""
+        storing = not self.committer.stalled and self.committer.failed is None
+        return storing and any(session.open_count for session in self._sessions.values())
+
     async def close(self) -> None:
-        """Ends all streams and waits until everything is stored. Matches at play go on at the next start."""
+        """Ends all streams and waits until everything is stored. Matches at play go on at the next start.
+
+        Raises:
+            StorageError: the storage has failed or is away; what is not stored nobody was told.
+        """
+        self.draining = True
+        self.meter.close()
+        if self._checkpointing is not None:
+            self._checkpointing.cancel()
+            await asyncio.wait((self._checkpointing,))
+        failpoints.hit("stop.close")
         why = RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
         self._close_all(why)
         if self._archiving:
             await asyncio.gather(*self._archiving, return_exceptions=True)
-        if self.committer.failed is None:
+        if self.committer.failed is None and not self.committer.stalled:
             await self.committer.settled()

@@ -6,6 +6,7 @@ from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import match_pb2
 from referee_client import convert
 from referee_server.match.state import Match
+from referee_server.match.views import seen_result
 
 
 def match_offered(match: Match, seat: int) -> agent_pb.ServerItem:
@@ -35,7 +36,9 @@ def match_offered(match: Match, seat: int) -> agent_pb.ServerItem:
 def decision(match: Match, seat: int, now_us: int) -> agent_pb.ServerItem:
     """Returns the question that is open, with the time that is left of it."""
     question = convert.decision_to(match.question(seat))
-    if match.offered_us is not None and not match.untimed:
+    if match.untimed:
+        question.untimed = True
+    elif match.offered_us is not None:
         used_us = max(0, now_us - match.offered_us)
         allowance_us = match.created.spec.clock.allowance_ms * 1_000
         question.allowance_us = max(0, allowance_us - used_us)
@@ -48,6 +51,6 @@ def decision(match: Match, seat: int, now_us: int) -> agent_pb.ServerItem:
 
 def match_over(match_id: str, seat: int, result: match_pb2.MatchResult, digest: bytes) -> agent_pb.ServerItem:
     """Returns the end of a match, with the digest to check its log against."""
-    over = agent_pb.MatchOver(match_id=match_id, seat=seat, result=result)
+    over = agent_pb.MatchOver(match_id=match_id, seat=seat, result=seen_result(result, seat))
     over.result.digest = digest
     return agent_pb.ServerItem(match_over=over)

@@ -11,6 +11,7 @@ import structlog
 from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import event_pb2, match_pb2
 from referee_games import bots
+from referee_server import failpoints
 from referee_server.journal import MAX_EVENTS, EventsAdded, SummaryChanged
 from referee_server.match import inputs
 from referee_server.match.machine import Machine
@@ -22,10 +23,23 @@ from referee_server.tables.asking import Asking
 from referee_server.tables.clock import Clock, Timer
 from referee_server.tables.committer import Committer
 from referee_server.tables.feed import Feed
+from referee_server.tables.lateness import SLACK_US, LatenessMeter
 from referee_server.tables.session import Session
 
 _log = structlog.get_logger(__name__)
 
+_RECHECK_US: Final = 10_000
+"""How soon a time limit that the referee may not enforce now is looked at again, in microseconds."""
+_ASKED_FOR: Final = (event_pb2.ANSWER_STATUS_ACCEPTED, event_pb2.ANSWER_STATUS_FAULTED)
+_LIMITING: Final = {
+    "seat_offered",
+    "seat_disconnected",
+    "seat_ready",
+    "seat_reconnected",
+    "seat_filled",
+    "match_resumed",
+}
+"""Kinds of event with which a limit beside the clock begins to run, or ends."""
 _CHOICES_A_TURN: Final = 64
 """How many choices of house bots one match makes before others get their turn of the loop."""
 _MOST_EVENTS: Final = MAX_EVENTS - 1_000
@@ -37,6 +51,11 @@ class Host(Protocol):
 
     clock: Clock
     committer: Committer
+    meter: LatenessMeter
+
+    @property
+    def halted(self) -> bool:
+        """Whether nothing new is asked: the referee shuts down, or its storage is away."""
 
     def session_of(self, agent_id: str) -> Session | None:
         """Returns the agent's stream, if it has one."""
@@ -73,6 +92,12 @@ class Table:
         self._feeds: dict[int, Feed] = {}
         # Seats whose agents have not come back since the referee was started again.
         self._missing: set[int] = set()
+        # The referee's lateness, all in all, when the question that is open was put.
+        self._late_before_us = 0
+        # How long the open question took to be stored and handed over; None while it is on its way.
+        self._handed_after_us: int | None = 0
+        # How late the referee had been, all in all, when a seat's time to come, to get ready or to come back began.
+        self._limits_since_us: dict[int, int] = {}
         self.broken = False
 
     @property
@@ -88,6 +113,7 @@ class Table:
 
     def begin(self) -> None:
         """Goes on with what follows from the creation alone."""
+        self._limits_since_us = dict.fromkeys(range(len(self.match.seats)), self._host.meter.total_us())
         self._step(self.machine.begin)
 
     def resume(self, seconds: int, nanos: int) -> None:
@@ -113,7 +139,9 @@ class Table:
         if self.broken and not self.match.over:
             return []  # the state in memory is not to be trusted; the match is about to end
         try:
+            failpoints.hit("decide.before")
             events = decide()
+            failpoints.hit("decide.after")
         except inputs.NotNowError:
             raise
         except Exception:
@@ -123,13 +151,32 @@ class Table:
         self.advance()
         return events
 
-    def answer(self, session: Session, answer: agent_pb.Answer, received_us: int) -> None:
-        """Takes an agent's answer, received at that time of the service's clock, and tells it the verdict."""
+    def answer(
+        self, session: Session, answer: agent_pb.Answer, received_us: int, may_reply: Callable[[], bool]
+    ) -> None:
+        """Takes an agent's answer, received at that time of the service's clock, and tells it the verdict.
+
+        Where the answer was not asked for, the verdict is told only if `may_reply` says so.
+        """
         seat = self.seats_of(session.agent_id)[0]
-        item = agent_pb.ServerItem(verdict=agent_pb.Verdict(match_id=self.match_id, decision_id=answer.decision_id))
+        verdict = agent_pb.Verdict(match_id=self.match_id, decision_id=answer.decision_id)
+        item = agent_pb.ServerItem(verdict=verdict)
+        told = [True]
         # Queued before it is known, so that it comes before the next question and before the end of the match.
-        self._host.committer.tell(session, item)
+        self._host.committer.then(lambda: session.push(item) if told[0] else None)
         judge(self, seat, answer, max(0, received_us - self._epoch_us), item.verdict)
+        if item.verdict.status not in _ASKED_FOR:
+            told[0] = may_reply()
+        if item.verdict.asked_again:
+            self._host.committer.tell(session, messages.decision(self.match, seat, self.now_us))
+
+    def accuse(self, agent_id: str, kind: match_pb2.FaultKind.ValueType) -> None:
+        """Rules on what an agent did outside of its answers, where it still plays."""
+        for seat in self.seats_of(agent_id):
+            try:
+                self.feed(inputs.Accuse(seat, kind))
+            except inputs.NotNowError:
+                continue
 
     # Streams.
 
@@ -196,7 +243,8 @@ class Table:
 
     def advance(self) -> None:
         """Lets house bots choose, asks the agent whose turn it is, and re-arms the timer."""
-        self._guarded(self._advance)
+        if not self._host.halted:
+            self._guarded(self._advance)
 
     def _guarded(self, act: Callable[[], None]) -> None:
         """Does something that calls the rules of a game. What they raise is nobody's fault but the referee's."""
@@ -226,7 +274,7 @@ class Table:
     def _choose(self, seat: int, name: str, seed: int) -> None:
         bot = self._bots.get(seat)
         if bot is None or bot.name != name:
-            bot = self._bots[seat] = bots.make(name, seed)
+            bot = self._bots[seat] = bots.make(name, seed or self.machine.hidden_seed(seat))
         question = self.match.question(seat)
         self._took(self.machine.step(inputs.Choose(seat, question.number, bot.choose(question)), self.now_us))
 
@@ -237,12 +285,30 @@ class Table:
             return
         if session is not None and self._asking.has_to_wait(session):
             return
-        self._took(self.machine.step(inputs.Ask(seat, self._asking.waited_us), self.now_us))
+        # The way there and back is credited as far as the seat's quota goes.
+        transit_us = min(session.transit_us, self.match.seats[seat].quota_us) if session is not None else 0
+        self._late_before_us = self._host.meter.total_us()
+        self._handed_after_us = 0
+        self._took(self.machine.step(inputs.Ask(seat, self._asking.waited_us, transit_us), self.now_us))
         # An agent that is away is asked all the same: its clock runs, and it gets the question when it is back.
         if session is not None:
             self._hand_over(session, seat)
+            self._handed_after_us = None
+            offered_us = self.match.offered_us
+            self._host.committer.then(lambda: self._handed(offered_us))
         else:
             self._asking.opened(None)
+
+    def _handed(self, offered_us: int | None) -> None:
+        """Takes note that the open question has left. What it took to store it is the referee's time."""
+        if offered_us is None or self.match.offered_us != offered_us or self._handed_after_us is not None:
+            return
+        after_us = self.now_us - offered_us
+        if after_us > SLACK_US:
+            self._late_before_us = self._host.meter.total_us()
+            self._handed_after_us = after_us
+        else:
+            self._handed_after_us = 0
 
     def _hand_over(self, session: Session, seat: int) -> None:
         question = messages.decision(self.match, seat, self.now_us)
@@ -260,9 +326,14 @@ class Table:
         if match.offered_us is None:
             self._asking.closed()
         kinds = {event.WhichOneof("payload") for event in events}
+        if kinds & _LIMITING:
+            for event in events:
+                self._note_limits(event)
         if "match_ended" in kinds:
+            failpoints.hit("match.reveal")
             self._end()
         elif "match_started" in kinds:
+            failpoints.hit("match.seal")
             committer.store(SummaryChanged(self.match_id, "RUNNING", self.summary().SerializeToString()))
         elif "seat_filled" in kinds:
             committer.store(SummaryChanged(self.match_id, "WAITING", self.summary().SerializeToString()))
@@ -289,6 +360,7 @@ class Table:
         self._host.ended(self)
 
     def _tell_over(self) -> None:
+        failpoints.hit("match.over")
         match = self.match
         assert match.result is not None
         digest = self._host.digest(self.match_id)
@@ -327,6 +399,12 @@ class Table:
         self._timer = None
         if self.match.over or self.broken:
             return
+        owed_us = self._owed_us()
+        if owed_us > 0:
+            # While the referee owes time nobody runs out of it; and an answer may be waiting to be read.
+            self._timer_us = None
+            self._timer = self._host.clock.call_at(self._host.clock.now_us() + owed_us, self._on_timer)
+            return
         if self.match.state == WAITING and self._busy_seats():
             self._wait_for_busy()
         else:
@@ -346,7 +424,7 @@ class Table:
         for seat in self.match.seats:
             if seat.ready or seat.offered_us is None:
                 continue
-            limit_us = seat.offered_us + clock.ready_ms * 1_000
+            limit_us = seat.offered_us + clock.ready_ms * 1_000 + self._limits_owed_us()
             if self.now_us >= limit_us:
                 # A tick would name the first seat that is not ready, which may be a busy one; this outcome is the same.
                 self.feed(inputs.Decline(seat.seat))
@@ -355,12 +433,52 @@ class Table:
         self._timer_us = None
         self._timer = self._host.clock.call_at(wake_us + self._epoch_us, self._on_timer)
 
+    def lateness_us(self) -> int:
+        """Returns by how much the referee was late since the question that is open was put."""
+        if self.match.offered_us is None:
+            return 0
+        open_us = self.now_us - self.match.offered_us
+        if self._handed_after_us is None:
+            return open_us
+        return min(self._handed_after_us + self._host.meter.total_us() - self._late_before_us, open_us)
+
+    def _note_limits(self, event: event_pb2.MatchEvent) -> None:
+        """Notes from when on a seat's time to come, to get ready or to come back runs, and when it is over."""
+        late_us = self._host.meter.total_us()
+        match event.WhichOneof("payload"):
+            case "seat_offered":
+                self._limits_since_us[event.seat_offered.seat] = late_us
+            case "seat_disconnected":
+                self._limits_since_us.setdefault(event.seat_disconnected.seat, late_us)
+            case "seat_ready":
+                self._limits_since_us.pop(event.seat_ready.seat, None)
+            case "seat_reconnected":
+                self._limits_since_us.pop(event.seat_reconnected.seat, None)
+            case "seat_filled" | "match_resumed":
+                self._limits_since_us = dict.fromkeys(range(len(self.match.seats)), late_us)
+
+    def _limits_owed_us(self) -> int:
+        """Returns by how much the referee was late since the first of the limits beside the clock began to run."""
+        since_us = min(self._limits_since_us.values(), default=None)
+        return 0 if since_us is None else self._host.meter.total_us() - since_us
+
+    def _owed_us(self) -> int:
+        """Returns for how long at least no time limit is enforced: the referee was late, or is halted."""
+        if self._host.halted:
+            return _RECHECK_US
+        deadline, due = self.match.deadline_us, self.machine.wake_at()
+        if deadline is not None and self.now_us >= deadline:
+            return deadline + self.lateness_us() - self.now_us
+        # Who comes, or comes back, may be waiting to be let in.
+        return due + self._limits_owed_us() - self.now_us if due is not None else 0
+
     def tick(self) -> None:
         """Takes note that time has passed."""
-        due = self.machine.wake_at()
-        if due is not None and self.now_us >= due:
-            self.feed(inputs.Tick())
-        else:
+        try:
+            self.feed(inputs.Tick(self.lateness_us()))
+        except inputs.NotNowError:
+            # Nothing has run out yet: what was to has been answered, or the referee owes it time.
+            self._timer_us = None
             self._arm()
 
     # The referee's own faults.
