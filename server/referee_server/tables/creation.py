@@ -38,6 +38,7 @@ def settle(asked: match_pb2.MatchSpec) -> tuple[match_pb2.MatchSpec, Mapping[str
         ) from None
     spec.check_seats(asked, game, options)
     settled = spec.settle(asked)
+    settled.DiscardUnknownFields()  # whatever they are, they are no part of the match and do not go on record
     settled.options.CopyFrom(convert.options_to(asked.game, options))
     return settled, options
 
