@@ -310,6 +310,9 @@ class Decision:
         legal: the legal actions, as text, in canonical order.
         allowance_us: time this decision may take before the bank is used, in microseconds; 0 when untimed.
         bank_us: what is left of the time bank of the match, in microseconds.
+        last_think_us: what the seat's last decision was charged, in microseconds.
+        last_transit_us: what of it was credited to the way to the agent and back, in microseconds.
+        last_lateness_us: by how much the referee itself was late then, in microseconds.
     """
 
     match_id: str
@@ -320,3 +323,6 @@ class Decision:
     legal: tuple[str, ...]
     allowance_us: int = 0
     bank_us: int = 0
+    last_think_us: int = 0
+    last_transit_us: int = 0
+    last_lateness_us: int = 0

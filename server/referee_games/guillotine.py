@@ -85,8 +85,8 @@ class GuillotineState(State):
 
     __slots__ = (
         "_bonus", "_contract", "_deals", "_free_pass", "_hands", "_layable", "_led", "_neighbours", "_options", "_out",
-        "_passes", "_phase", "_power", "_totals", "_trick", "_tricks", "_turns", "_undealt", "actor", "deal_number",
-        "dealer",
+        "_passes", "_phase", "_power", "_seen_tricks", "_seen_turns", "_totals", "_trick", "_tricks", "_turns",
+        "_undealt", "actor", "deal_number", "dealer",
     )  # fmt: skip
 
     def __init__(self, options: Options, first_dealer: int) -> None:
@@ -115,6 +115,8 @@ class GuillotineState(State):
         self._bonus = False  # domino: an ace was laid in this turn (G7d)
         self._passes = 0  # domino: how many passed since a card was laid (G7c)
         self._out: list[int] = []  # domino: who has no cards left, in that order
+        self._seen_tricks: tuple[Trick, ...] = ()  # what views tell of the tricks and turns, kept from one to the next
+        self._seen_turns: tuple[Turn, ...] = ()
 
     def deal(self, pack: Sequence[int]) -> tuple[Fact, ...]:
         """Deals eight cards each (G4); the dealer is to announce a contract."""
@@ -272,14 +274,14 @@ class GuillotineState(State):
 
     def view(self, viewer: int) -> GuillotineView:
         """Returns what a seat, or `PUBLIC`, may see."""
+        for taker, cards in self._tricks[len(self._seen_tricks) :]:
+            leader = self._seen_tricks[-1].taker if self._seen_tricks else self.dealer
+            self._seen_tricks += (Trick(leader, _texts(cards), taker),)
+        for seat, card in self._turns[len(self._seen_turns) :]:
+            self._seen_turns += (Turn(seat, "" if card == PASS else TEXTS[card]),)
         trick = None
         if self._phase == "tricks":
             trick = Trick((self.actor - len(self._trick)) & 3, _texts(self._trick))
-        leader = self.dealer
-        tricks = []
-        for taker, cards in self._tricks:
-            tricks.append(Trick(leader, _texts(cards), taker))
-            leader = taker
         hand: list[int] = []
         if viewer >= 0:
             for held, mask in zip(_HELD, self._hands[viewer], strict=True):
@@ -292,16 +294,16 @@ class GuillotineState(State):
             dealer=self.dealer,
             contract=self._contract,
             hand=_texts(hand),
-            hand_counts=tuple(self._count(seat) for seat in range(4)),
+            hand_counts=tuple(map(self._count, range(4))),
             trick=trick,
-            tricks=tuple(tricks),
-            turns=tuple(Turn(seat, "" if card == PASS else TEXTS[card]) for seat, card in self._turns),
+            tricks=self._seen_tricks,
+            turns=self._seen_turns,
             totals=self._totals,
             deals=self._deals,
         )
 
     def _count(self, seat: int) -> int:
-        return sum(mask.bit_count() for mask in self._hands[seat])
+        return sum(map(int.bit_count, self._hands[seat]))
 
     def totals(self) -> tuple[int, ...]:
         """Returns the points of the match so far, by seat."""
@@ -335,11 +337,13 @@ class GuillotineState(State):
         twin._bonus = self._bonus
         twin._passes = self._passes
         twin._out = self._out[:]
+        twin._seen_tricks = self._seen_tricks
+        twin._seen_turns = self._seen_turns
         return twin
 
 
 def _texts(cards: Sequence[int]) -> tuple[str, ...]:
-    return tuple(TEXTS[card] for card in cards)
+    return tuple(map(TEXTS.__getitem__, cards))
 
 
 class Guillotine(Game):

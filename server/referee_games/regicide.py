@@ -106,8 +106,8 @@ class RegicideState(State):
 
     __slots__ = (
         "_best", "_deals", "_declined", "_discarded", "_hands", "_jokers_follow", "_king", "_leads", "_opened",
-        "_opener", "_options", "_phase", "_pot", "_power", "_reversed", "_seats", "_sides", "_size", "_stock", "_suit",
-        "_taken", "_totals", "_trick", "_tricks", "_trump", "_winner", "actor", "deal_number", "dealer",
+        "_opener", "_options", "_phase", "_pot", "_power", "_reversed", "_seats", "_seen", "_sides", "_size", "_stock",
+        "_suit", "_taken", "_totals", "_trick", "_tricks", "_trump", "_winner", "actor", "deal_number", "dealer",
     )  # fmt: skip
 
     def __init__(self, options: Options, first_dealer: int) -> None:
@@ -143,6 +143,7 @@ class RegicideState(State):
         self._winner = -1  # and whose it is
         self._trick: list[int] = []
         self._tricks: list[tuple[TrickTaken, int, bool]] = []  # with the trump suit and the order of the time
+        self._seen: tuple[Trick, ...] = ()  # what views tell of the tricks, kept from one to the next
         self._taken = [0] * self._seats
 
     def deal(self, pack: Sequence[int]) -> tuple[Fact, ...]:
@@ -339,10 +340,9 @@ class RegicideState(State):
 
     def view(self, viewer: int) -> RegicideView:
         """Returns what a seat, or `PUBLIC`, may see."""
-        leader = self.dealer
-        tricks = []
-        for (taker, cards), trump, reverse in self._tricks:
-            tricks.append(Trick(leader, _texts(cards), taker, SUITS[trump], reverse))
+        leader = self._seen[-1].taker if self._seen else self.dealer
+        for (taker, cards), trump, reverse in self._tricks[len(self._seen) :]:
+            self._seen += (Trick(leader, _texts(cards), taker, SUITS[trump], reverse),)
             leader = taker
         trick = None
         if self._phase in ("play", "change"):
@@ -359,11 +359,11 @@ class RegicideState(State):
             trump=SUITS[self._trump] if self._trump >= 0 else "",
             reversed=self._reversed,
             hand=_texts(_cards(self._hands[viewer])) if viewer >= 0 else (),
-            hand_counts=tuple(sum(mask.bit_count() for mask in hand) for hand in self._hands),
+            hand_counts=tuple([sum(map(int.bit_count, hand)) for hand in self._hands]),
             stock_count=len(self._stock),
             discard=CARDS[self._discarded] if own_discard else "",
             trick=trick,
-            tricks=tuple(tricks),
+            tricks=self._seen,
             tricks_taken=tuple(self._taken),
             totals=self._totals,
             pot=self._pot,
@@ -409,6 +409,7 @@ class RegicideState(State):
         twin._winner = self._winner
         twin._trick = self._trick[:]
         twin._tricks = self._tricks[:]
+        twin._seen = self._seen
         twin._taken = self._taken[:]
         return twin
 
@@ -420,7 +421,7 @@ def _cards(hand: Sequence[int]) -> tuple[int, ...]:
 
 
 def _texts(cards: Sequence[int]) -> tuple[str, ...]:
-    return tuple(CARDS[card] for card in cards)
+    return tuple(map(CARDS.__getitem__, cards))
 
 
 def _sides(options: Options) -> tuple[tuple[int, ...], ...]:

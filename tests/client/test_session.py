@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import event_pb2, match_pb2
-from referee_client import Agent, Decision, PolicyAgent, plain
-from referee_client.client import Backoff, channel_credentials
+from referee_client import Agent, Decision, PolicyAgent, Tls, plain
+from referee_client.client import Backoff
 from referee_client.errors import CredentialError
+from referee_client.outbox import Outbox
 from referee_client.session import Session
 from referee_client.status import reason_of
 
@@ -154,12 +155,17 @@ def test_details_that_are_no_status_give_no_reason(details: bytes) -> None:
     assert reason_of(details) == ""
 
 
-def test_without_tls_there_are_no_channel_credentials() -> None:
-    assert channel_credentials(None) is None
-    assert channel_credentials(False) is None
-    assert channel_credentials(True) is not None
-    with pytest.raises(CredentialError, match="certificate file /no/such cannot be read"):
-        channel_credentials("/no/such")
+@pytest.mark.parametrize(
+    ("tls", "message"),
+    [
+        (Tls(ca="/no/such"), "certificate file /no/such cannot be read"),
+        (Tls(certificate="/no/such"), "comes with its key"),
+        (Tls(key="/no/such"), "comes with its key"),
+    ],
+)
+def test_what_encryption_needs_has_to_be_there(tls: Tls, message: str) -> None:
+    with pytest.raises(CredentialError, match=message):
+        tls.channel_credentials()
 
 
 PAYLOADS = [field.name for field in event_pb2.MatchEvent.DESCRIPTOR.oneofs_by_name["payload"].fields]
@@ -213,3 +219,32 @@ def test_a_policy_becomes_an_agent() -> None:
 def test_an_agent_without_choose_says_so() -> None:
     with pytest.raises(NotImplementedError, match=r"Agent has no choose\(decision\)"):
         Agent().choose(Decision("m", "tiny", 0, 0, None, ("a",)))
+
+
+async def test_answers_go_out_when_half_of_the_tightest_time_is_gone() -> None:
+    time = 0.0
+
+    class Steady(First):
+        def choose(self, decision: Decision) -> str:
+            nonlocal time
+            time += 1
+            return "a"
+
+    session = Session(Steady())
+    session._clock = lambda: time
+    session.outbox = Outbox(hold=1_000)
+    session.hello()
+    names = [f"{number}" for number in range(6)]
+    session.receive(message(pb.Welcome(), *(offer(name) for name in names)))
+    work = asyncio.create_task(session.work())
+    await sent(session)
+    # The first question leaves 9 s, the second 5: so at 2.5 s, once the third is answered, three have to go.
+    times = [9, 5, 9, 9, 9, 9]
+    questions = [decision(0, name, allowance_us=left * 1_000_000) for name, left in zip(names, times, strict=True)]
+    session.receive(message(*questions))
+    batches: list[list[str]] = []
+    while sum(len(batch) for batch in batches) < len(names):
+        batches.append(await sent(session))
+    assert batches == [["0/0", "1/0", "2/0"], ["3/0", "4/0"], ["5/0"]]
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)

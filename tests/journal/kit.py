@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from hashlib import sha256
+from pathlib import Path
 
 from referee_server.journal import (
     AgentAdded,
@@ -48,8 +51,13 @@ def frames(match_id: str, stored: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
     found = []
     for event in stored:
         digest = chain.link(digest, event)
-        found.append((event, digest[:4]))
+        found.append((event, digest[: chain.CHECK_BYTES]))
     return found
+
+
+def length(event: bytes) -> bytes:
+    """Returns the length of an event as a log file has it."""
+    return bytes([len(event)]) if 0 < len(event) < 255 else b"\xff" + struct.pack(">I", len(event))
 
 
 def forged(match_id: str, kept: list[tuple[bytes, bytes]], *, count: int, digest: bytes, tail: bytes = b"") -> bytes:
@@ -57,11 +65,18 @@ def forged(match_id: str, kept: list[tuple[bytes, bytes]], *, count: int, digest
     encoded_id = match_id.encode()
     inside = struct.pack(">H", len(encoded_id)) + encoded_id
     for event, check in kept:
-        inside += struct.pack(">I", len(event)) + event + check
-    return sealed(inside + struct.pack(">II32s", 0xFFFFFFFF, count, digest) + tail)
+        inside += length(event) + event + check
+    return sealed(inside + struct.pack(">BI32s", 0, count, digest) + tail)
 
 
 def sealed(inside: bytes) -> bytes:
     deflate = zlib.compressobj(wbits=-15)
     body = b"referee-log 1\n" + deflate.compress(inside) + deflate.flush()
     return bytes(body + sha256(body).digest())
+
+
+@contextmanager
+def meddling(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection of somebody who has no business in the file."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        yield db

@@ -131,16 +131,25 @@ def at_limit() -> Any:
     return house("first", think_us=5_001 * MS)
 
 
-@pytest.mark.parametrize("days", [1, 40, 400])
-def test_untimed_play_never_flags(days: int) -> None:
-    driver = asked(match_pb2.Clock(untimed=True))
-    assert driver.match.deadline_us is None
-    assert driver.machine.wake_at() is None
-    driver.now += days * 86_400_000_000
-    with pytest.raises(NotNowError):
-        driver.step(inputs.Tick())
-    driver.answer("open", think_us=driver.now)
+LIVE = match_pb2.Clock(untimed=True, liveness_ms=200)
+
+
+@pytest.mark.parametrize("early", [1 * MS, 1])
+def test_untimed_play_charges_nothing_within_its_liveness_limit(early: int) -> None:
+    driver = asked(LIVE)
+    driver.answer("open", think_us=LIMIT - early)
     assert driver.match.seats[0].bank_us == 0
+    assert driver.match.seats[0].fault_count == 0
+
+
+@pytest.mark.parametrize("late", [0, 1, 1 * MS])
+def test_in_untimed_play_who_says_nothing_is_taken_for_dead_at_the_liveness_limit(late: int) -> None:
+    driver = asked(LIVE)
+    assert driver.match.offered_us is not None
+    assert driver.machine.wake_at() == driver.match.offered_us + LIMIT
+    driver.now = driver.match.offered_us + LIMIT + late
+    (ruled,) = of_kind(driver.step(inputs.Tick()), "fault_ruled")
+    assert ruled.kind == match_pb2.FAULT_KIND_TIMEOUT
 
 
 @pytest.mark.parametrize("received", [-1, -1_000])

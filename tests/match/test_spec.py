@@ -53,6 +53,7 @@ BAD: dict[str, tuple[Change, str, str]] = {
     "no time to connect": (clock(connect_ms=0), "FIELD_INVALID", "spec.clock.connect_ms"),
     "no time to be ready": (clock(ready_ms=0), "FIELD_INVALID", "spec.clock.ready_ms"),
     "grace below 0": (clock(reconnect_grace_ms=-5), "FIELD_INVALID", "spec.clock.reconnect_grace_ms"),
+    "liveness of nothing": (clock(untimed=True, liveness_ms=0), "FIELD_INVALID", "spec.clock.liveness_ms"),
     "shutdown above an hour": (clock(shutdown_ms=3_600_001), "FIELD_INVALID", "spec.clock.shutdown_ms"),
     "no time at all": (clock(allowance_ms=0, bank_ms=0), "FIELD_INVALID", "spec.clock.allowance_ms"),
     "increments alone": (clock(allowance_ms=0, bank_ms=0, increment_ms=9), "FIELD_INVALID", "spec.clock.allowance_ms"),
@@ -190,6 +191,7 @@ def test_every_default_is_written_out() -> None:
         "ready_ms": 60_000,
         "reconnect_grace_ms": 30_000,
         "shutdown_ms": 10_000,
+        "liveness_ms": 600_000,
     }
     assert (settled.policy.strikes, settled.policy.replacement_bot) == (3, "greedy")
     assert settled.auto_play == match_pb2.AUTO_PLAY_PUBLIC

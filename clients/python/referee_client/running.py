@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from referee_client.agent import Agent
+from referee_client.tls import Tls
 from referee_client.values import Result, new_results
 
 
@@ -25,7 +26,7 @@ async def play(
     *,
     credential: str | Path | None = None,
     matches: int | None = None,
-    tls: bool | str | Path | bytes | None = None,
+    tls: Tls | None = None,
     connect_timeout: float | None = 60.0,
 ) -> list[Result]:
     """Connects an agent to a referee and plays whatever it is offered.
@@ -39,8 +40,7 @@ async def play(
             `<name>.token` under `$XDG_CONFIG_HOME/referee` or `~/.config/referee`; made if it does not exist.
         matches: how many matches to play before leaving; None plays until stopped. Matches that never started do not
             count. Offers beyond that number are declined.
-        tls: None for a connection without TLS, True for TLS with the system's certificates, or the certificate to
-            trust as PEM: a path, or bytes.
+        tls: whom to trust (`Tls`); None for a connection without encryption.
         connect_timeout: for how long, in seconds, the referee may be away, at the start or later; None waits for ever.
 
     Returns:
@@ -73,7 +73,7 @@ def run(
     *,
     credential: str | Path | None = None,
     matches: int | None = None,
-    tls: bool | str | Path | bytes | None = None,
+    tls: Tls | None = None,
     connect_timeout: float | None = 60.0,
 ) -> list[Result]:
     """Connects an agent to a referee and plays whatever it is offered, until it is done or stopped by Ctrl-C.
@@ -115,6 +115,7 @@ def _run_in_thread(main: Coroutine[Any, Any, None]) -> None:
     """Runs a coroutine in a loop and thread of their own, and hands on its exception and Ctrl-C."""
     started: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
     errors: list[BaseException] = []
+    ended = threading.Event()
 
     async def body() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -127,16 +128,18 @@ def _run_in_thread(main: Coroutine[Any, Any, None]) -> None:
             asyncio.run(body())
         except BaseException as error:
             errors.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=work, name="referee-run", daemon=True)
-    thread.start()
+    threading.Thread(target=work, name="referee-run", daemon=True).start()
     stop = started.get()
     try:
-        thread.join()
+        # Not `Thread.join`: once that has been interrupted it takes the thread for ended and never waits again.
+        ended.wait()
     except KeyboardInterrupt:
         with contextlib.suppress(RuntimeError):  # the loop has ended by itself just now
             stop()
-        thread.join()
+        ended.wait()
         raise
     if errors:
         raise errors[0]

@@ -11,6 +11,7 @@ import grpc
 
 from referee.v1.match_service_pb2_grpc import MatchServiceStub
 from referee.v1.registry_service_pb2_grpc import RegistryServiceStub
+from referee_client import CredentialError, Tls
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure
 
@@ -75,16 +76,32 @@ def failure(error: grpc.RpcError, address: str) -> Failure:
 
 
 @contextmanager
-def host_client(data: str, address: str | None) -> Iterator[HostClient]:
+def host_client(data: str, address: str | None, tls: Tls | None = None) -> Iterator[HostClient]:
     """Connects to the service that keeps its data in a folder, or that listens at an address.
 
+    Args:
+        data: the data folder, which holds the host's credential.
+        address: where the service listens; None for what the folder says, else the usual address.
+        tls: whom to trust; None for what the folder says.
+
     Raises:
-        Failure: the folder holds no credential, or the address is not one.
+        Failure: the folder holds no credential, the address is not one, or a certificate cannot be read.
     """
     folder = DataFolder(data)
     token = folder.host_token()
-    where = check_address(address or folder.address() or DEFAULT_ADDRESS)
-    with grpc.insecure_channel(where, options=_OPTIONS) as channel:
+    said = folder.address()
+    if tls is None and said is not None and said[1] is not None and address in (None, said[0]):
+        tls = Tls(ca=said[1])
+    where = check_address(address or (said[0] if said is not None else DEFAULT_ADDRESS))
+    try:
+        secure = tls.channel_credentials() if tls is not None else None
+    except CredentialError as error:
+        raise Failure(str(error), ExitCode.DATA) from None
+    if secure is None:
+        channel = grpc.insecure_channel(where, options=_OPTIONS)
+    else:
+        channel = grpc.secure_channel(where, secure, options=_OPTIONS)
+    with channel:
         yield HostClient(channel, token, where)
 
 

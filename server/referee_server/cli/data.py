@@ -107,20 +107,27 @@ class DataFolder:
             fail(f"{self.token_path} does not hold a credential: 64 hex digits", ExitCode.DATA)
         return token
 
-    def say_address(self, address: str) -> None:
-        """Leaves word of where the service listens, for commands on the same machine."""
-        self._address.write_text(address + "\n", encoding="utf-8")
+    def say_address(self, address: str, certificate: Path | None = None) -> None:
+        """Leaves word of where the service listens, for commands on the same machine.
+
+        Args:
+            address: host and port.
+            certificate: the file with the service's certificate, where connections are encrypted.
+        """
+        lines = [address] if certificate is None else [address, str(certificate.resolve())]
+        self._address.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def forget_address(self) -> None:
         """Takes the word back."""
         self._address.unlink(missing_ok=True)
 
-    def address(self) -> str | None:
-        """Returns where the service listens, or last did; None when nobody said."""
+    def address(self) -> tuple[str, str | None] | None:
+        """Returns where the service listens, or last did, and its certificate's file; None when nobody said."""
         try:
-            return self._address.read_text(encoding="utf-8").strip() or None
+            lines = self._address.read_text(encoding="utf-8").splitlines()
         except OSError:
             return None
+        return (lines[0], lines[1] if len(lines) > 1 else None) if lines and lines[0] else None
 
 
 def default_path() -> str:

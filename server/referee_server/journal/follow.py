@@ -7,7 +7,7 @@ after a commit. The bell carries no events, so a slow follower queues up nothing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -52,7 +52,7 @@ class Followers:
         """Returns how many wait for events at the moment or are busy with some."""
         return sum(map(len, self._bells.values()))
 
-    async def follow(self, match_id: str, after: int) -> AsyncIterator[tuple[int, tuple[bytes, ...]]]:
+    async def follow(self, match_id: str, after: int) -> AsyncGenerator[tuple[int, tuple[bytes, ...]], None]:
         """Implements `Journal.follow`."""
         if after < 0:
             raise ValueError("events are numbered from 1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -196,6 +196,11 @@ class MemoryJournal:
         with self._session():
             return [match.row for match in self._matches.values() if not match.row.final]
 
+    def unarchived(self) -> list[MatchRow]:
+        """See `JournalReader.unarchived`."""
+        with self._session():
+            return [match.row for match in self._matches.values() if match.row.final and match.log is None]
+
     def secret(self, match_id: str) -> bytes:
         """See `JournalReader.secret`."""
         with self._session():
@@ -208,7 +213,7 @@ class MemoryJournal:
         with self._session():
             return self._events(match_id, after, limit)
 
-    def follow(self, match_id: str, after: int = 0) -> AsyncIterator[tuple[int, tuple[bytes, ...]]]:
+    def follow(self, match_id: str, after: int = 0) -> AsyncGenerator[tuple[int, tuple[bytes, ...]], None]:
         """See `Journal.follow`."""
         return self._followers.follow(match_id, after)
 

@@ -6,7 +6,7 @@ they are unchanged, and knows of each match the few facts by which it is found.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -186,6 +186,9 @@ class JournalReader(Protocol):
     def running(self) -> list[MatchRow]:
         """Returns the matches that are not final, oldest first."""
 
+    def unarchived(self) -> list[MatchRow]:
+        """Returns the intact matches that are final and whose log file has not been stored, oldest first."""
+
     def secret(self, match_id: str) -> bytes:
         """Returns the secret of a match. Nothing else gives it away.
 
@@ -240,11 +243,11 @@ class Journal(JournalReader, Protocol):
             StorageError: the storage failed.
         """
 
-    def follow(self, match_id: str, after: int = 0) -> AsyncIterator[tuple[int, tuple[bytes, ...]]]:
+    def follow(self, match_id: str, after: int = 0) -> AsyncGenerator[tuple[int, tuple[bytes, ...]], None]:
         """Yields the events of a match, those there are and those to come, in one sequence without gaps.
 
-        Ends once the match is final and all has been given. A slow follower holds up nobody; an abandoned one leaves
-        nothing behind.
+        Ends once the match is final and all has been given. A slow follower holds up nobody. One that is
+        abandoned leaves nothing behind: at once when it is cancelled or closed (`aclose`), soon when it is forgotten.
 
         Args:
             match_id: the match.

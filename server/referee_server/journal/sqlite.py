@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
 from referee_server.journal.errors import (
@@ -112,7 +112,7 @@ class SqliteJournal(SqliteReader):
             written.accept()
         self._followers.wake(written.standings)
 
-    def follow(self, match_id: str, after: int = 0) -> AsyncIterator[tuple[int, tuple[bytes, ...]]]:
+    def follow(self, match_id: str, after: int = 0) -> AsyncGenerator[tuple[int, tuple[bytes, ...]], None]:
         """See `Journal.follow`."""
         return self._followers.follow(match_id, after)
 

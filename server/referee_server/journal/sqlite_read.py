@@ -95,6 +95,12 @@ class SqliteReader:
         with self._session():
             return self._match_rows(f"{_MATCH} WHERE final = 0 ORDER BY number")
 
+    def unarchived(self) -> list[MatchRow]:
+        """See `JournalReader.unarchived`."""
+        with self._session():
+            rows = self._match_rows(f"{_MATCH} WHERE final = 1 AND archived = 0 ORDER BY number")
+        return [row for row in rows if not row.damaged_at]
+
     def secret(self, match_id: str) -> bytes:
         """See `JournalReader.secret`."""
         with self._session():

@@ -7,6 +7,8 @@ from typing import Final, TypeAlias
 
 from referee.v1 import match_pb2
 
+ACCUSATIONS: Final = (match_pb2.FAULT_KIND_CRASH, match_pb2.FAULT_KIND_FLOOD)
+"""Faults that show outside of an agent's answers."""
 STOP_REASONS: Final = (match_pb2.END_REASON_CANCELLED, match_pb2.END_REASON_REFEREE_FAULT)
 """Why a match may be stopped from outside; every other end is decided."""
 
@@ -48,20 +50,28 @@ class Decline:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The question that is due is handed to its seat's stream; its clock starts. `wait_us`: how long it had to wait."""
+    """The question that is due is handed to its seat's stream; its clock starts.
+
+    `wait_us`: how long it had to wait. `transit_us`: credit for the way to the agent and back.
+    """
 
     seat: int
     wait_us: int
+    transit_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An agent's answer to the decision that is open. `received_us`: when it was read from the stream."""
+    """An agent's answer to the decision that is open.
+
+    `received_us`: when it was read from the stream. `lateness_us`: by how much the referee was late meanwhile.
+    """
 
     seat: int
     decision_id: int
     raw: bytes
     received_us: int
+    lateness_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,9 @@ class Choose:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed."""
+    """Time has passed. `lateness_us`: by how much the referee was late since the question that is open was put."""
+
+    lateness_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +113,14 @@ class Regain:
     """A seat's stream came back."""
 
     seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accuse:
+    """A seat's agent did something that is seen outside of its answers: its process ended, or it floods."""
+
+    seat: int
+    kind: match_pb2.FaultKind.ValueType
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,5 +140,5 @@ class Resume:
 
 
 Input: TypeAlias = (
-    Fill | OfferSeat | Ready | Decline | Ask | Answer | Stray | Choose | Tick | Lose | Regain | Stop | Resume
+    Fill | OfferSeat | Ready | Decline | Ask | Answer | Stray | Choose | Tick | Lose | Regain | Accuse | Stop | Resume
 )

@@ -27,7 +27,7 @@ RAW_KEPT: Final = 256
 STRAYS_KEPT: Final = 5
 """How many stray answers of a seat are put on record; the rest are counted."""
 
-_FIELDS: Final = {
+FIELDS: Final = {
     event_pb2.SeatFilled: "seat_filled",
     event_pb2.SeatOffered: "seat_offered",
     event_pb2.SeatReady: "seat_ready",
@@ -74,6 +74,10 @@ class Machine:
             nonces = [seat.nonce for seat in self.match.seats]
             self.chance = SeededChance(dealing.match_seed(self.match.deal_id, self.secret, nonces))
 
+    def hidden_seed(self, seat: int) -> int:
+        """Returns a seed for a house bot that steps in at a seat: one that nobody at the table can know."""
+        return self.chance.bot_seed(seat)
+
     def begin(self) -> list[event_pb2.MatchEvent]:
         """Returns what follows from the creation alone, at match time 0: all of it where only house bots play."""
         return self._events(self._follow(), 0)
@@ -91,15 +95,18 @@ class Machine:
         match = self.match
         events: list[event_pb2.MatchEvent] = []
         while payload is not None:
-            event = event_pb2.MatchEvent(
-                sequence=match.sequence + 1,
-                match_time_us=now_us,
-                **{_FIELDS[type(payload)]: payload},  # type: ignore[arg-type]  # the field of this type
-            )
+            event = self._envelope(payload, now_us)
             match.evolve(event)
             events.append(event)
             payload = self._follow()
         return events
+
+    def _envelope(self, payload: Message, now_us: int) -> event_pb2.MatchEvent:
+        return event_pb2.MatchEvent(
+            sequence=self.match.sequence + 1,
+            match_time_us=now_us,
+            **{FIELDS[type(payload)]: payload},  # type: ignore[arg-type]  # the field of this type
+        )
 
     def wake_at(self) -> int | None:
         """Returns the match time at which a `Tick` is due, or None."""
@@ -132,17 +139,23 @@ class Machine:
                 return self._answer(given, now_us)
             case inputs.Choose(seat=seat, decision_id=number, action=action):
                 return self._choose(seat, number, action)
-            case inputs.Ask(seat=seat, wait_us=wait_us):
+            case inputs.Ask(seat=seat, wait_us=wait_us, transit_us=transit_us):
                 if self.match.agent_due() != seat:
                     raise inputs.NotNowError("no question to that seat is due")
                 if not 0 <= wait_us <= now_us:
                     raise inputs.NotNowError("no question has waited as long as that")
                 state = self.match.seats[seat]
+                if not 0 <= transit_us <= state.quota_us:
+                    raise inputs.NotNowError("the seat has not as much credit as that")
                 return event_pb2.DecisionOffered(
-                    seat=seat, decision_id=len(state.outcomes), bank_us=state.bank_us, wait_us=wait_us
+                    seat=seat,
+                    decision_id=len(state.outcomes),
+                    bank_us=state.bank_us,
+                    wait_us=wait_us,
+                    transit_us=transit_us,
                 )
-            case inputs.Tick():
-                return self._tick(now_us)
+            case inputs.Tick(lateness_us=lateness_us):
+                return self._tick(now_us, lateness_us)
             case inputs.Stop(reason=reason, note=note):
                 if self.match.over:
                     raise inputs.NotNowError("the match has ended")
@@ -188,6 +201,10 @@ class Machine:
                 return event_pb2.SeatDisconnected(seat=seat.seat, left=left)
             case inputs.Regain():
                 return event_pb2.SeatReconnected(seat=seat.seat)
+            case inputs.Accuse(kind=kind):
+                if kind not in inputs.ACCUSATIONS or match.state != RUNNING or not seat.played_by_agent:
+                    raise inputs.NotNowError("that is no fault of that seat")
+                return self._fault(seat.seat, kind)
             case inputs.Stray(decision_id=number, raw=raw, status=status):
                 if seat.ignored_kept >= STRAYS_KEPT:
                     raise inputs.NotNowError("enough stray answers of that seat are on record")
@@ -207,10 +224,13 @@ class Machine:
             raise inputs.NotNowError("that decision is not open")
         if not match.offered_us <= given.received_us <= now_us:
             raise inputs.NotNowError("the answer was received outside the time of its question")
+        elapsed_us = given.received_us - match.offered_us
+        if not 0 <= given.lateness_us <= elapsed_us:
+            raise inputs.NotNowError("the referee was not as late as that")
         deadline = match.deadline_us
-        if deadline is not None and given.received_us >= deadline:
+        if deadline is not None and given.received_us >= deadline + given.lateness_us:
             raise inputs.NotNowError("the answer came too late")
-        think_us = given.received_us - match.offered_us
+        think_us, transit_us = self._charged(elapsed_us, given.lateness_us)
         clock = match.created.spec.clock
         bank_us = seat.bank_us
         if not match.untimed:
@@ -224,12 +244,18 @@ class Machine:
                 action=text,
                 source=event_pb2.ACTION_SOURCE_AGENT,
                 think_us=think_us,
+                transit_us=transit_us,
+                lateness_us=given.lateness_us,
                 bank_us=bank_us + (0 if match.untimed else clock.increment_ms * US),
             )
         kind = match_pb2.FAULT_KIND_MALFORMED if action is None else match_pb2.FAULT_KIND_ILLEGAL
         asked_again = match.asked_again < match.rules[kind].ask_again_count
         ruled = self._decision_fault(
-            given.seat, kind, think_us, asked_again=asked_again, bank_us=seat.bank_us if asked_again else bank_us
+            given.seat,
+            kind,
+            (think_us, transit_us, given.lateness_us),
+            asked_again=asked_again,
+            bank_us=seat.bank_us if asked_again else bank_us,
         )
         ruled.raw_answer, ruled.raw_answer_size = given.raw[:RAW_KEPT], len(given.raw)
         return ruled
@@ -246,17 +272,28 @@ class Machine:
         source = event_pb2.ACTION_SOURCE_SUBSTITUTE_BOT if match.owed else event_pb2.ACTION_SOURCE_BOT
         return event_pb2.ActionApplied(seat=seat, decision_id=number, action=text, source=source, bank_us=state.bank_us)
 
-    def _tick(self, now_us: int) -> Message | None:
+    def _charged(self, elapsed_us: int, lateness_us: int) -> tuple[int, int]:
+        """Returns what of the time of the open question is charged, and what is credited to the way."""
+        transit_us = min(self.match.transit_us, elapsed_us - lateness_us)
+        return elapsed_us - lateness_us - transit_us, transit_us
+
+    def _tick(self, now_us: int, lateness_us: int) -> Message | None:
         match = self.match
-        due = self.wake_at()
-        if due is None or now_us < due:
-            raise inputs.NotNowError("no time limit has been reached")
         clock = match.created.spec.clock
-        if match.deadline_us is not None and now_us >= match.deadline_us:
+        deadline = match.deadline_us
+        if deadline is not None and now_us >= deadline + lateness_us:
             assert match.actor is not None
             assert match.offered_us is not None
+            elapsed_us = now_us - match.offered_us
+            if not 0 <= lateness_us <= elapsed_us:
+                raise inputs.NotNowError("the referee was not as late as that")
+            think_us, transit_us = self._charged(elapsed_us, lateness_us)
             return self._decision_fault(
-                match.actor, match_pb2.FAULT_KIND_TIMEOUT, now_us - match.offered_us, asked_again=False, bank_us=0
+                match.actor,
+                match_pb2.FAULT_KIND_TIMEOUT,
+                (think_us, transit_us, lateness_us),
+                asked_again=False,
+                bank_us=match.seats[match.actor].bank_us if match.untimed else 0,
             )
         for seat in match.seats:
             if match.state == WAITING and match.filled_us is not None and not seat.ready:
@@ -268,7 +305,7 @@ class Machine:
                 grace_us = 0 if seat.left else clock.reconnect_grace_ms * US
                 if now_us >= seat.gone_us + grace_us:
                     return self._fault(seat.seat, match_pb2.FAULT_KIND_DISCONNECT)
-        raise AssertionError("woken for nothing")
+        raise inputs.NotNowError("no time limit has been reached")
 
     def _fault(self, seat: int, kind: match_pb2.FaultKind.ValueType) -> event_pb2.FaultRuled:
         rule = self.match.rules[kind]
@@ -282,12 +319,18 @@ class Machine:
         )
 
     def _decision_fault(
-        self, seat: int, kind: match_pb2.FaultKind.ValueType, think_us: int, *, asked_again: bool, bank_us: int
+        self,
+        seat: int,
+        kind: match_pb2.FaultKind.ValueType,
+        times_us: tuple[int, int, int],
+        *,
+        asked_again: bool,
+        bank_us: int,
     ) -> event_pb2.FaultRuled:
         match = self.match
         ruled = self._fault(seat, kind)
         ruled.decision_id = len(match.seats[seat].outcomes)
-        ruled.think_us = think_us
+        ruled.think_us, ruled.transit_us, ruled.lateness_us = times_us
         ruled.bank_us = bank_us
         ruled.legal.extend([match.game.texts[action] for action in match.playing.legal()])
         if asked_again:

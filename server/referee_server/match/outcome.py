@@ -28,6 +28,16 @@ def make_result(match: Match, reason: match_pb2.EndReason.ValueType) -> match_pb
         substituted_deals=sorted(match.substituted_deals),
         sides=[next(number for number, side in enumerate(match.sides) if seat.seat in side) for seat in match.seats],
     )
+    result.seat_times.extend(
+        match_pb2.SeatTime(
+            seat=seat.seat,
+            think_us=seat.think_us,
+            transit_us=seat.transit_us,
+            lateness_us=seat.lateness_us,
+            decision_count=seat.asked_count,
+        )
+        for seat in match.seats
+    )
     if match.engine is not None:
         result.deal_count = match.deal_count
         if reason in (match_pb2.END_REASON_COMPLETED, match_pb2.END_REASON_FORFEITED):

@@ -24,6 +24,7 @@ _LIMITS: Final = {
     "ready_ms": (1, DAY_MS, 60_000),
     "reconnect_grace_ms": (0, DAY_MS, 30_000),
     "shutdown_ms": (0, HOUR_MS, 10_000),
+    "liveness_ms": (1, DAY_MS, 600_000),
 }
 _DECISION_LIMITS: Final = ("allowance_ms", "bank_ms", "increment_ms")
 

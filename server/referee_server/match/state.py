@@ -27,6 +27,11 @@ OPEN = match_pb2.SEAT_KIND_OPEN
 DECIDE_VERSION: Final = 1
 """Version of the rules by which `decide` decides; in every log's first event."""
 
+QUOTA_US: Final = 1_000_000
+"""Credit for the way to an agent and back that a seat has at most, in microseconds; it begins with that."""
+REFILL_US: Final = 100_000
+"""What each decision adds to the credit, in microseconds: a way of up to that is always credited."""
+
 # An outcome of a decision in 32 bits: the action, whose choice it was, whether time had run out.
 _SOURCE_SHIFT: Final = 16
 _TIMED_OUT: Final = 1 << 24
@@ -37,6 +42,7 @@ class SeatState:
 
     __slots__ = (
         "agent_id",
+        "asked_count",
         "bank_us",
         "bot",
         "bot_seed",
@@ -47,17 +53,21 @@ class SeatState:
         "ignored_kept",
         "kind",
         "last",
+        "lateness_us",
         "left",
         "name",
         "nonce",
         "offered_us",
         "outcomes",
+        "quota_us",
         "ready",
         "replace_due",
         "replaced",
         "seat",
         "strike_count",
         "substitute_count",
+        "think_us",
+        "transit_us",
     )
 
     def __init__(self, seat: match_pb2.Seat, bank_us: int) -> None:
@@ -82,6 +92,9 @@ class SeatState:
         self.ignored_kept = 0
         self.ignored_count = 0
         self.last: tuple[int, int, int] | None = None
+        self.quota_us = QUOTA_US
+        self.asked_count = 0
+        self.think_us = self.transit_us = self.lateness_us = 0
         self.outcomes = array("L")
 
     @property
@@ -93,6 +106,13 @@ class SeatState:
     def played_by_agent(self) -> bool:
         """Whether an agent is asked here."""
         return self.kind == AGENT and not self.replaced
+
+    def spent(self, think_us: int, transit_us: int, lateness_us: int) -> None:
+        """Books where the time of a decision went."""
+        self.last = think_us, transit_us, lateness_us
+        self.think_us += think_us
+        self.transit_us += transit_us
+        self.lateness_us += lateness_us
 
     def outcome(self, number: int) -> tuple[int, int, bool]:
         """Returns action, source and whether time had run out, of a decision that is closed."""
@@ -141,6 +161,7 @@ class Match:
         "state",
         "substituted_deals",
         "time_us",
+        "transit_us",
         "unstarted",
         "untimed",
     )
@@ -167,6 +188,7 @@ class Match:
         self.time_us = 0
         self.filled_us: int | None = None
         self.offered_us: int | None = None
+        self.transit_us = 0
         self.asked_again = 0
         self.owed: str | None = None
         self.owed_timeout = False
@@ -200,12 +222,14 @@ class Match:
 
     @property
     def deadline_us(self) -> int | None:
-        """When the decision that is open runs out; None when none is open, or never."""
-        if self.offered_us is None or self.untimed:
+        """When the decision that is open runs out, if the referee is on time; None when none is open."""
+        if self.offered_us is None:
             return None
         seat = self.actor
         assert seat is not None
-        return self.offered_us + self.created.spec.clock.allowance_ms * US + self.seats[seat].bank_us
+        clock = self.created.spec.clock
+        limit_us = clock.liveness_ms * US if self.untimed else clock.allowance_ms * US + self.seats[seat].bank_us
+        return self.offered_us + limit_us + self.transit_us
 
     def question(self, seat: int) -> Decision:
         """Returns the decision that is due, as the seat that acts is asked."""
@@ -291,7 +315,11 @@ class Match:
         self.deal_count += not event.voided
 
     def _decision_offered(self, event: event_pb2.DecisionOffered) -> None:
+        seat = self.seats[event.seat]
+        seat.asked_count += 1
+        seat.quota_us = min(QUOTA_US, seat.quota_us - event.transit_us + REFILL_US)
         self.offered_us = self.time_us
+        self.transit_us = event.transit_us
 
     def _applied(self, event: event_pb2.ActionApplied) -> None:
         engine = self.playing
@@ -303,7 +331,7 @@ class Match:
         timed_out = _TIMED_OUT if self.owed_timeout else 0
         seat.outcomes.append(action | source << _SOURCE_SHIFT | timed_out)
         if source == event_pb2.ACTION_SOURCE_AGENT:
-            seat.last = event.think_us, event.transit_us, event.lateness_us
+            seat.spent(event.think_us, event.transit_us, event.lateness_us)
             seat.bank_us = event.bank_us
         elif seat.kind == AGENT and source != event_pb2.ACTION_SOURCE_AUTO:
             seat.substitute_count += 1
@@ -318,12 +346,13 @@ class Match:
         seat = self.seats[event.seat]
         seat.fault_count += 1
         seat.strike_count = event.strike_count
-        if event.HasField("decision_id"):
-            seat.last = event.think_us, 0, event.lateness_us
         if event.asked_again:
+            # The clock runs on, so what is spent is booked with the outcome.
             self.asked_again += 1
             return
-        self.asked_again = 0
+        if event.HasField("decision_id"):
+            seat.spent(event.think_us, event.transit_us, event.lateness_us)
+            self.asked_again = 0
         limit = self.created.spec.policy.strikes
         if event.action == match_pb2.FAULT_ACTION_REPLACE or 0 < limit <= event.strike_count:
             seat.replace_due = not seat.replaced

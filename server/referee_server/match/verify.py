@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from referee.v1 import event_pb2, match_pb2
 from referee_client import convert
@@ -17,7 +18,7 @@ from referee_server.match import inputs
 from referee_server.match.chance import SealedChance
 from referee_server.match.errors import RefusedError
 from referee_server.match.inputs import NotNowError
-from referee_server.match.machine import Machine
+from referee_server.match.machine import FIELDS, Machine
 from referee_server.match.spec import check_seats, settle
 from referee_server.match.state import AGENT, BOT, DECIDE_VERSION, OPEN, Match, begin
 
@@ -54,62 +55,105 @@ class Report:
     ended: bool
 
 
+class _Checker(Machine):
+    """A machine that holds each event it decides against the one that is stored.
+
+    Attributes:
+        log: the events.
+        place: of the stored event that has to be decided next.
+    """
+
+    __slots__ = ("log", "place")
+
+    def __init__(self, match: Match, secret: bytes | None, log: Sequence[event_pb2.MatchEvent]) -> None:
+        super().__init__(match, secret)
+        self.log = log
+        self.place = 1
+        if secret is None:
+            self.chance = _LogChance(self)
+
+    @property
+    def due(self) -> event_pb2.MatchEvent:
+        """The stored event that has to be decided next."""
+        if self.place >= len(self.log):
+            raise LogError(self.log[-1].sequence, "the log ends before what must follow")
+        return self.log[self.place]
+
+    def check(self) -> None:
+        """Decides the whole log again."""
+        self.begin()
+        while self.place < len(self.log):
+            event = self.due
+            try:
+                self.step(input_of(event, self.match), event.match_time_us)
+            except ValueError as error:
+                newer = not self.due.WhichOneof("payload")
+                raise LogError(self.due.sequence, str(error), newer=newer) from None
+
+    def begin(self) -> list[event_pb2.MatchEvent]:
+        """Decides what follows from the creation, unless the log ends with that: it is stored by itself."""
+        return super().begin() if len(self.log) > 1 else []
+
+    def _events(self, payload: Message | None, now_us: int) -> list[event_pb2.MatchEvent]:
+        """Holds each decided event against the stored one, and takes the stored one in."""
+        while payload is not None:
+            stored = self.due
+            kind = FIELDS[type(payload)]
+            same = (
+                stored.WhichOneof("payload") == kind
+                and getattr(stored, kind) == payload
+                and stored.match_time_us == now_us
+                and not stored.ignorable
+                and not len(UnknownFieldSet(stored))
+            )
+            if not same:
+                mine = self._envelope(payload, now_us)
+                raise LogError(stored.sequence, _difference(mine, stored), newer=not stored.WhichOneof("payload"))
+            self.match.evolve(stored)
+            self.place += 1
+            payload = self._follow()
+        return []
+
+    def _substitute(self) -> Message:
+        if self.secret is not None:
+            return super()._substitute()
+        match = self.match
+        text = self.due.action_applied.action
+        action = match.game.number(text)
+        if action is None or action not in match.playing.legal():
+            raise LogError(self.due.sequence, "a substitute action, and a legal one, must follow")
+        seat = match.seats[match.playing.actor]
+        return event_pb2.ActionApplied(
+            seat=seat.seat,
+            decision_id=len(seat.outcomes),
+            action=text,
+            source=event_pb2.ACTION_SOURCE_SUBSTITUTE,
+            bank_us=seat.bank_us,
+        )
+
+
 class _LogChance(SealedChance):
-    """Chance of a sealed log: what the log says, as far as it can be."""
+    """Chance of a sealed log: what the log says, within what could have been drawn."""
 
-    def __init__(self, events: Sequence[event_pb2.MatchEvent]) -> None:
-        self._events = events
-        self.place = 0
-
-    def _given(self, kind: str) -> event_pb2.MatchEvent:
-        for event in self._events[self.place :]:
-            if event.WhichOneof("payload") == kind:
-                return event
-        raise NotNowError("the log ends before what must follow")
+    def __init__(self, checker: _Checker) -> None:
+        self._checker = checker
 
     def first_dealer(self, seats: int) -> int:
         """Takes the first dealer of the log."""
-        dealer = self._given("match_started").match_started.first_dealer
-        if not 0 <= dealer < seats:
-            raise NotNowError("there is no such first dealer")
-        return dealer
+        event = self._checker.due
+        if not 0 <= event.match_started.first_dealer < seats:
+            raise LogError(event.sequence, "there is no such first dealer")
+        return event.match_started.first_dealer
 
     def pack(self, deal: int, pack: Sequence[int]) -> Sequence[int]:
-        """Takes the next pack of the log."""
-        given = list(self._given("cards_dealt").cards_dealt.pack)
+        """Takes the pack of the log."""
+        event = self._checker.due
+        if not event.HasField("cards_dealt"):
+            return pack  # any: it is not what follows
+        given = list(event.cards_dealt.pack)
         if sorted(given) != list(pack):
-            raise NotNowError("the pack dealt does not hold every card once")
+            raise LogError(event.sequence, "the pack does not hold every card once")
         return given
-
-    def substitute(self, seat: int, decision_id: int, count: int) -> int:
-        """Refuses: `_substitute_of_log` looks it up, because it takes the legal actions too."""
-        raise AssertionError("looked up elsewhere")
-
-
-class _SealedMachine(Machine):
-    """A machine that takes a sealed log's draws as given, within what could have been drawn."""
-
-    __slots__ = ()
-
-    def _substitute(self) -> event_pb2.ActionApplied:
-        chance = self.chance
-        assert isinstance(chance, _LogChance)
-        match = self.match
-        for event in chance._events[chance.place :]:
-            applied = event.action_applied
-            if applied.source == event_pb2.ACTION_SOURCE_SUBSTITUTE:
-                action = match.game.number(applied.action)
-                if action is None or action not in match.playing.legal():
-                    break
-                seat = match.seats[match.playing.actor]
-                return event_pb2.ActionApplied(
-                    seat=seat.seat,
-                    decision_id=len(seat.outcomes),
-                    action=applied.action,
-                    source=event_pb2.ACTION_SOURCE_SUBSTITUTE,
-                    bank_us=seat.bank_us,
-                )
-        raise NotNowError("the substitute action is not legal, or missing")
 
 
 def parse(records: Sequence[bytes]) -> list[event_pb2.MatchEvent]:
@@ -158,29 +202,9 @@ def verify(events: Sequence[event_pb2.MatchEvent]) -> Report:
             raise LogError(number, "the secret is not the one that was committed to")
     # What a newer referee lets others pass over is no part of what is decided.
     events = [event for event in events if event.WhichOneof("payload") or not event.ignorable]
-    if secret is None:
-        machine: Machine = _SealedMachine(match, None)
-        machine.chance = _LogChance(events)
-    else:
-        machine = Machine(match, secret)
-    _take_stray_counts(machine, events)
-    place = 1
-    while place < len(events):
-        event = events[place]
-        if isinstance(machine.chance, _LogChance):
-            machine.chance.place = place
-        try:
-            decided = machine.begin() if place == 1 else []
-            decided = decided or machine.step(input_of(event, match), event.match_time_us)
-        except (NotNowError, ValueError) as error:
-            raise LogError(event.sequence, str(error), newer=not event.WhichOneof("payload")) from None
-        for mine, stored in zip(decided, events[place:], strict=False):
-            mine.sequence = stored.sequence
-            if mine != stored:
-                raise LogError(stored.sequence, _difference(mine, stored), newer=not stored.WhichOneof("payload"))
-        place += len(decided)
-    if place > len(events):
-        raise LogError(events[-1].sequence, "the log ends before what must follow")
+    checker = _Checker(match, secret, events)
+    _take_stray_counts(checker, events)
+    checker.check()
     return Report(match=match, sealed=secret is None, ended=match.over)
 
 
@@ -194,12 +218,13 @@ def input_of(event: event_pb2.MatchEvent, match: Match) -> inputs.Input:
     payload = getattr(event, kind) if kind else None
     match payload:
         case event_pb2.ActionApplied(source=event_pb2.ACTION_SOURCE_AGENT):
-            received_us = (match.offered_us or 0) + payload.think_us
-            return inputs.Answer(payload.seat, payload.decision_id, payload.action.encode(), received_us)
+            received_us = (match.offered_us or 0) + _elapsed_us(payload)
+            raw = payload.action.encode()
+            return inputs.Answer(payload.seat, payload.decision_id, raw, received_us, payload.lateness_us)
         case event_pb2.ActionApplied(source=event_pb2.ACTION_SOURCE_BOT | event_pb2.ACTION_SOURCE_SUBSTITUTE_BOT):
             return inputs.Choose(payload.seat, payload.decision_id, payload.action)
         case event_pb2.DecisionOffered():
-            return inputs.Ask(payload.seat, payload.wait_us)
+            return inputs.Ask(payload.seat, payload.wait_us, payload.transit_us)
         case event_pb2.SeatFilled():
             return inputs.Fill(payload.seat.seat, payload.seat.agent_id, payload.seat.name)
         case event_pb2.SeatOffered():
@@ -227,11 +252,18 @@ def _fault_input(ruled: event_pb2.FaultRuled, match: Match) -> inputs.Input:
             raise NotNowError("no answer has as many bytes as that")
         # What was cut off the raw answer cannot have been an action: those are far shorter than what is kept.
         raw = ruled.raw_answer + bytes(max(0, ruled.raw_answer_size - len(ruled.raw_answer)))
-        return inputs.Answer(ruled.seat, ruled.decision_id, raw, (match.offered_us or 0) + ruled.think_us)
+        received_us = (match.offered_us or 0) + _elapsed_us(ruled)
+        return inputs.Answer(ruled.seat, ruled.decision_id, raw, received_us, ruled.lateness_us)
     # To decline has the same outcome as to let the time run out, and can come when another seat's has run out too.
     if ruled.kind == match_pb2.FAULT_KIND_START_TIMEOUT:
         return inputs.Decline(ruled.seat)
-    return inputs.Tick()
+    if ruled.kind in inputs.ACCUSATIONS:
+        return inputs.Accuse(ruled.seat, ruled.kind)
+    return inputs.Tick(ruled.lateness_us)
+
+
+def _elapsed_us(payload: event_pb2.ActionApplied | event_pb2.FaultRuled) -> int:
+    return payload.think_us + payload.transit_us + payload.lateness_us
 
 
 def _begin(events: Sequence[event_pb2.MatchEvent]) -> Match:
@@ -307,7 +339,7 @@ def _take_stray_counts(machine: Machine, events: Sequence[event_pb2.MatchEvent])
 def _difference(mine: event_pb2.MatchEvent, stored: event_pb2.MatchEvent) -> str:
     kinds = mine.WhichOneof("payload"), stored.WhichOneof("payload")
     if kinds[0] != kinds[1]:
-        return f"it is {kinds[1]}, where {kinds[0]} must follow"
+        return f"it is {kinds[1] or 'of a kind unknown here'}, where {kinds[0]} must follow"
     if mine.match_time_us != stored.match_time_us:
         return f"{kinds[1]} is not at the time of its cause"
     mine_payload, stored_payload = getattr(mine, str(kinds[0])), getattr(stored, str(kinds[0]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from referee.v1 import event_pb2
+from referee.v1 import event_pb2, match_pb2
 from referee_games.contract import PUBLIC, Game
 
 ALL: Final = -2
@@ -44,21 +44,36 @@ def project(event: event_pb2.MatchEvent, audience: int, game: Game) -> event_pb2
     return seen
 
 
+def seen_result(result: match_pb2.MatchResult, audience: int) -> match_pb2.MatchResult:
+    """Returns a result as an audience sees it: how long a seat thought is for that seat alone, and for `ALL`."""
+    seen = match_pb2.MatchResult()
+    seen.CopyFrom(result)
+    if audience != ALL:
+        del seen.seat_times[:]
+        seen.seat_times.extend(time for time in result.seat_times if time.seat == audience)
+    return seen
+
+
 class Projector:
     """One audience's view of one match, numbered from 1 without gaps."""
 
-    __slots__ = ("_audience", "_game", "through")
+    __slots__ = ("_audience", "_game", "seen_through", "through")
 
     def __init__(self, audience: int, game: Game) -> None:
         self._audience = audience
         self._game = game
         self.through = 0
         """Number of the last event of the view so far."""
+        self.seen_through = 0
+        """Number, in the journal, of the last event it was given."""
 
     def see(self, events: Sequence[event_pb2.MatchEvent]) -> list[event_pb2.MatchEvent]:
-        """Returns what the audience sees of the next events of the journal."""
+        """Returns what the audience sees of the next events of the journal; those it was given already are skipped."""
         seen = []
         for event in events:
+            if event.sequence <= self.seen_through:
+                continue
+            self.seen_through = event.sequence
             view = project(event, self._audience, self._game)
             if view is not None:
                 self.through += 1
@@ -71,6 +86,7 @@ class Projector:
 def _round_bank(payload: Any, audience: int, game: Game) -> None:
     payload.bank_us -= payload.bank_us % ROUND_US
     payload.ClearField("wait_us")
+    payload.ClearField("transit_us")
 
 
 def _hide_created(payload: event_pb2.MatchCreated, audience: int, game: Game) -> None:
@@ -99,13 +115,14 @@ def _hide_action(payload: event_pb2.ActionApplied, audience: int, game: Game) ->
 
 
 def _hide_fault(payload: event_pb2.FaultRuled, audience: int, game: Game) -> None:
-    for field in ("raw_answer", "raw_answer_size", "legal", "think_us", "lateness_us"):
+    for field in ("raw_answer", "raw_answer_size", "legal", "think_us", "transit_us", "lateness_us"):
         payload.ClearField(field)
     payload.bank_us -= payload.bank_us % ROUND_US
 
 
 def _hide_end(payload: event_pb2.MatchEnded, audience: int, game: Game) -> None:
     payload.ClearField("ignored_counts")
+    payload.result.CopyFrom(seen_result(payload.result, audience))
 
 
 _OWN: Final = frozenset({"decision_offered", "action_applied", "fault_ruled", "answer_ignored", "seat_ready"})

@@ -11,12 +11,14 @@ import structlog
 
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import error_reason_pb2 as reason_pb
-from referee.v1 import event_pb2, match_pb2
+from referee.v1 import event_pb2
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.rpc.gate import Caller, Gate
 from referee_server.rpc.register import WRITE_DEADLINE_S, Context, parse
+from referee_server.tables.clock import Clock
 from referee_server.tables.hall import SERVER_VERSION, Hall
+from referee_server.tables.rates import MESSAGES_PER_S, REFUSALS
 from referee_server.tables.session import MAX_ITEMS, MAX_MATCHES, MAX_REQUEST_BYTES, Session
 from referee_server.tables.table import Table
 
@@ -25,6 +27,7 @@ _log = structlog.get_logger(__name__)
 PROTOCOL_VERSION: Final = 1
 HELLO_DEADLINE_S: Final = 10.0
 """How long a stream may take to begin, in seconds."""
+_ASKED_FOR: Final = (event_pb2.ANSWER_STATUS_ACCEPTED, event_pb2.ANSWER_STATUS_FAULTED)
 _MAX_POSITIONS: Final = MAX_MATCHES
 
 
@@ -67,7 +70,7 @@ class AgentService:
             stream = _Stream(self._hall, session)
             stream.take(items[1:], index, self._hall.clock.now_us())
             reader = asyncio.ensure_future(self._read(context, stream))
-            writer = asyncio.ensure_future(_write(context, session))
+            writer = asyncio.ensure_future(_write(context, session, self._hall.clock))
             closed = asyncio.ensure_future(session.wait_closed())
             done, _ = await asyncio.wait((reader, writer, closed), return_when=asyncio.FIRST_COMPLETED)
             if reader in done:
@@ -115,9 +118,13 @@ class _Stream:
     def __init__(self, hall: Hall, session: Session) -> None:
         self._hall = hall
         self._session = session
+        self._bucket = hall.bucket_of(session)
+        self._refused = 0
 
     def take(self, items: list[pb.ClientItem], first_index: int, received_us: int) -> bool:
         """Takes items in their order. Returns False once the agent has said goodbye."""
+        if not items:
+            self._may_reply(received_us)
         for index, item in enumerate(items, first_index):
             kind = item.WhichOneof("item")
             try:
@@ -129,7 +136,8 @@ class _Stream:
                     case "decline":
                         self._decline(item.decline)
                     case "pong":
-                        pass  # nothing has been asked that depends on it
+                        if not self._session.pong(item.pong.ping_id, received_us):
+                            self._may_reply(received_us)
                     case "leave":
                         self._hall.leave(self._session)
                         return False
@@ -142,8 +150,30 @@ class _Stream:
                             server_version=SERVER_VERSION,
                         )
             except RefusedError as error:
-                self._reject(error, index)
+                if self._may_reply(received_us):
+                    self._reject(error, index)
         return True
+
+    def _may_reply(self, now_us: int) -> bool:
+        """Charges the agent for something that it was not asked for; returns False once it gets no reply any more.
+
+        What it is asked for costs nothing, so an agent that keeps to the protocol never meets this limit.
+        """
+        if self._bucket.take(now_us):
+            self._refused = 0
+            return True
+        self._refused += 1
+        wait_ms = self._bucket.wait_ms()
+        why = RefusedError(
+            reason_pb.ERROR_REASON_RATE,
+            f"more than {MESSAGES_PER_S} items a second that nobody asked for; they get no reply for now",
+            retry_ms=wait_ms,
+        )
+        if self._refused == 1:
+            self._reject(why, 0)
+        elif self._refused > REFUSALS:
+            self._hall.flooded(self._session, why)
+        return False
 
     def _reject(self, error: RefusedError, index: int) -> None:
         rejected = pb.Rejected(
@@ -157,9 +187,15 @@ class _Stream:
     def _answer(self, answer: pb.Answer, received_us: int) -> None:
         table = self._session.tables.get(answer.match_id)
         if table is not None:
-            table.answer(self._session, answer, received_us)
+            verdict = table.answer(self._session, answer, received_us)
+            if verdict.status in _ASKED_FOR or self._may_reply(received_us):
+                self._hall.committer.tell(self._session, pb.ServerItem(verdict=verdict))
+            if verdict.asked_again:
+                table.ask_again(self._session)
             return
-        over = _held_seat(self._hall, answer.match_id, self._session.agent_id)
+        if not self._may_reply(received_us):
+            return
+        over = self._hall.held_seats(answer.match_id, self._session.agent_id)
         status = event_pb2.ANSWER_STATUS_MATCH_OVER if over else event_pb2.ANSWER_STATUS_NO_SEAT
         verdict = pb.Verdict(match_id=answer.match_id, decision_id=answer.decision_id, status=status)
         self._hall.committer.tell(self._session, pb.ServerItem(verdict=verdict))
@@ -187,20 +223,12 @@ class _Stream:
     def _table(self, match_id: str) -> Table:
         table = self._session.tables.get(match_id)
         if table is None or table.match.over:
-            if table is not None or _held_seat(self._hall, match_id, self._session.agent_id):
+            if table is not None or self._hall.held_seats(match_id, self._session.agent_id):
                 raise RefusedError(reason_pb.ERROR_REASON_MATCH_OVER, "the match has ended", match_id=match_id)
             raise RefusedError(
                 reason_pb.ERROR_REASON_NO_SEAT, "this agent has no seat in such a match", match_id=match_id
             )
         return table
-
-
-def _held_seat(hall: Hall, match_id: str, agent_id: str) -> bool:
-    """Tells whether the agent had a seat in a match that has ended."""
-    row = hall.journal.match(match_id) if len(match_id) == 26 else None
-    if row is None or not row.final:
-        return False
-    return any(seat.agent_id == agent_id for seat in match_pb2.Match.FromString(row.summary).seats)
 
 
 def _items(data: bytes) -> list[pb.ClientItem]:
@@ -247,12 +275,15 @@ def _check_hello(hello: pb.Hello) -> None:
             )
 
 
-async def _write(context: Context, session: Session) -> None:
+async def _write(context: Context, session: Session, clock: Clock) -> None:
     loop = asyncio.get_running_loop()
     too_slow = RefusedError(
         reason_pb.ERROR_REASON_SLOW_CONSUMER, "the agent reads too slowly; it may reconnect and go on"
     )
     while items := await session.next_items():
+        ping = session.ping_due(clock.now_us())
+        if ping is not None:
+            items.append(ping)
         watchdog = loop.call_later(WRITE_DEADLINE_S, session.close, too_slow)
         try:
             await context.write(pb.PlayResponse(items=items).SerializeToString())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final
 
 import grpc
@@ -76,14 +77,37 @@ async def set_serving(healthy: health.aio.HealthServicer, *, serving: bool) -> N
         await healthy.set(name, state)
 
 
-def listen(server: grpc.aio.Server, address: str) -> int:
+@dataclass(frozen=True, slots=True)
+class ServerTls:
+    """Encryption of a service's connections.
+
+    Attributes:
+        certificate: the service's certificate chain, PEM.
+        key: its key, PEM.
+        client_ca: PEM of the authority whose certificates clients must show; None asks for none.
+    """
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+    client_ca: bytes | None = None
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """Returns gRPC's credentials."""
+        return grpc.ssl_server_credentials(
+            [(self.key, self.certificate)],
+            root_certificates=self.client_ca,
+            require_client_auth=self.client_ca is not None,
+        )
+
+
+def listen(server: grpc.aio.Server, address: str, tls: ServerTls | None = None) -> int:
     """Binds a server to an address and returns its port.
 
     Raises:
         AddressError: the port is taken, or the address is not one of this machine's.
     """
     try:
-        port = server.add_insecure_port(address)
+        port = server.add_secure_port(address, tls.credentials()) if tls else server.add_insecure_port(address)
     except RuntimeError:
         port = 0
     if port == 0:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
 from referee.v1 import agent_service_pb2 as agent_pb
-from referee_server.journal import Journal, Record, StorageError
+from referee_server.journal import Journal, Record, StorageBusyError, StorageError, StorageFullError
 
 _log = structlog.get_logger(__name__)
+
+RETRY_S: Final = 1.0
+"""How often storage that is away is tried again, in seconds."""
 
 
 class Receiver(Protocol):
@@ -26,100 +29,155 @@ class Committer:
 
     Attributes:
         failed: the storage error that stopped it; None while it works. Once it has failed nothing is stored or told.
+        committed: set at each commit; whoever checkpoints clears it.
     """
 
-    def __init__(self, journal: Journal, *, in_thread: bool, on_failure: Callable[[StorageError], None]) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        in_thread: bool,
+        on_failure: Callable[[StorageError], None],
+        on_stall: Callable[[bool], None],
+    ) -> None:
         """Makes a committer.
 
         Args:
             journal: where to write.
             in_thread: whether a commit is slow (waits for the disk) and is done in a thread.
             on_failure: called once, when the storage has failed.
+            on_stall: called with True when the storage is away, and with False when it is back.
         """
         self._journal = journal
         self._in_thread = in_thread
         self._on_failure = on_failure
-        self._records: list[Record] = []
-        self._told: list[Callable[[], None]] = []
-        self._waiters: list[asyncio.Future[None]] = []
+        self._on_stall = on_stall
+        self._pending = _Batch()
         self._scheduled = False
         self._task: asyncio.Task[None] | None = None
+        self._stall: StorageError | None = None
         self.failed: StorageError | None = None
+        self.committed = False
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the storage is away for now, full or locked: what was to be stored waits, and is not told."""
+        return self._stall is not None
 
     def store(self, record: Record) -> None:
         """Stores a record with the next commit."""
-        self._records.append(record)
+        self._pending.records.append(record)
         self._schedule()
 
     def tell(self, receiver: Receiver, item: agent_pb.ServerItem) -> None:
         """Gives an item to a receiver after the next commit, in the order of calls."""
-        self._told.append(lambda: receiver.push(item))
+        self._pending.told.append(lambda: receiver.push(item))
         self._schedule()
 
     def then(self, callback: Callable[[], None]) -> None:
         """Calls back after the next commit, in the order of calls."""
-        self._told.append(callback)
+        self._pending.told.append(callback)
         self._schedule()
 
     async def settled(self) -> None:
         """Waits until all that was stored so far is committed and told.
 
         Raises:
-            StorageError: the storage has failed.
+            StorageError: the storage has failed, or is away for now.
         """
-        if self.failed is not None:
-            raise self.failed
-        if self._records or self._told or self._task is not None:
+        error = self.failed or self._stall
+        if error is not None:
+            raise error
+        if self._pending.records or self._pending.told or self._task is not None:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(done)
+            self._pending.waiters.append(done)
             self._schedule()
             await done
 
     def _schedule(self) -> None:
-        if not self._scheduled and self._task is None and self.failed is None:
+        if not self._scheduled and self._task is None and self._stall is None and self.failed is None:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
         self._scheduled = False
-        records, told, waiters = self._records, self._told, self._waiters
-        self._records, self._told, self._waiters = [], [], []
-        if self._in_thread and records:
-            self._task = asyncio.ensure_future(self._commit_in_thread(records, told, waiters))
-            return
-        try:
-            if records:
-                self._journal.commit(records)
-        except StorageError as error:
-            self._fail(error, waiters)
+        batch, self._pending = self._pending, _Batch()
+        if self._in_thread and batch.records:
+            self._task = asyncio.ensure_future(self._commit_in_thread(batch))
         else:
-            self._tell_all(told, waiters)
+            self._settle(batch, self._attempt(batch))
 
-    async def _commit_in_thread(
-        self, records: list[Record], told: list[Callable[[], None]], waiters: list[asyncio.Future[None]]
-    ) -> None:
-        try:
-            await asyncio.shield(asyncio.to_thread(self._journal.commit, records))
-        except StorageError as error:
-            self._task = None
-            self._fail(error, waiters)
-            return
+    async def _commit_in_thread(self, batch: _Batch) -> None:
+        error = await asyncio.shield(asyncio.to_thread(self._attempt, batch))
         self._task = None
-        self._tell_all(told, waiters)
-        if self._records or self._told:
+        self._settle(batch, error)
+        if self._pending.records or self._pending.told:
             self._schedule()
 
-    def _tell_all(self, told: list[Callable[[], None]], waiters: list[asyncio.Future[None]]) -> None:
-        for callback in told:
-            callback()
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+    def _attempt(self, batch: _Batch) -> Exception | None:
+        try:
+            if batch.records:
+                self._journal.commit(batch.records)
+        except Exception as error:
+            return error
+        return None
 
-    def _fail(self, error: StorageError, waiters: list[asyncio.Future[None]]) -> None:
+    def _settle(self, batch: _Batch, error: Exception | None) -> None:
+        if isinstance(error, StorageFullError | StorageBusyError):
+            self._wait(batch, error)
+            return
+        if error is not None:
+            self._fail(batch, error)
+            return
+        self.committed = self.committed or bool(batch.records)
+        if self._stall is not None and batch.records:
+            self._stall = None
+            _log.info("storage_back")
+            self._on_stall(False)
+            self._schedule()
+        for callback in batch.told:
+            try:
+                callback()
+            except Exception:
+                # One that fails is a fault of ours, and must not keep the others from what is theirs.
+                _log.exception("telling_failed")
+        batch.wake(None)
+
+    def _wait(self, batch: _Batch, error: StorageError) -> None:
+        """Keeps what could not be stored, and tries again; whoever waits for it is told that it is not stored yet."""
+        batch.wake(error)
+        self._pending.records[:0] = batch.records
+        self._pending.told[:0] = batch.told
+        if self._stall is None:
+            _log.error("storage_away", error=type(error).__name__)
+            self._stall = error
+            self._on_stall(True)
+        asyncio.get_running_loop().call_later(RETRY_S, self._flush)
+
+    def _fail(self, batch: _Batch, cause: Exception) -> None:
+        # A batch that the journal refuses is a fault of ours; what was to be stored is lost all the same, so stop.
+        _log.error("storage_failed", error=type(cause).__name__, exc_info=not isinstance(cause, StorageError))
+        error = cause if isinstance(cause, StorageError) else StorageError("the journal refused a batch")
         self.failed = error
-        _log.error("storage_failed", error=type(error).__name__)
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_exception(error)
+        batch.wake(error)
+        self._pending.wake(error)
         self._on_failure(error)
+
+
+class _Batch:
+    """What is stored together, and what happens then."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.told: list[Callable[[], None]] = []
+        self.waiters: list[asyncio.Future[None]] = []
+
+    def wake(self, error: StorageError | None) -> None:
+        for waiter in self.waiters:
+            if waiter.done():
+                continue
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)
+        self.waiters.clear()

@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee.v1 import event_pb2, match_pb2
 from referee_client import convert
@@ -37,7 +38,9 @@ from referee_server.match.state import DECIDE_VERSION, OPEN, begin
 from referee_server.match.verify import parse, replay
 from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
+from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.names import fold_name
+from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, Bucket
 from referee_server.tables.session import Session
 from referee_server.tables.table import Table
 
@@ -46,6 +49,12 @@ _log = structlog.get_logger(__name__)
 SERVER_VERSION: Final = f"referee {__version__}"
 _PRACTICE_LABEL: Final = "practice"
 _PRACTICE_BOT: Final = "greedy"
+_MAX_ID: Final = 64
+"""No id is longer, in characters; longer text is not looked up."""
+_DRAIN_LOOK_S: Final = 0.01
+_CHECKPOINT_S: Final = 0.5
+_REST_US: Final = 10_000_000
+"""How long an agent is left alone by practice after a match that it did not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,9 @@ class Hall:
         clock: the service's clock.
         journal: where everything is kept.
         committer: its only writer.
+        meter: how late the referee is.
+        draining: whether the service is shutting down: nothing new is asked or started.
+        on_serving: told with False when the service cannot serve for now, and with True when it can again.
         stopped: set when the storage has failed; the service ends then.
     """
 
@@ -90,15 +102,31 @@ class Hall:
         self.clock = clock
         self.settings = settings or HallSettings()
         self.stopped = asyncio.Event()
-        self.committer = Committer(journal, in_thread=self.settings.durable_power, on_failure=self._storage_failed)
+        self.committer = Committer(
+            journal,
+            in_thread=self.settings.durable_power,
+            on_failure=self._storage_failed,
+            on_stall=self._storage_stalled,
+        )
+        self.on_serving: Callable[[bool], None] = lambda serving: None
+        self._stalled_us = 0
         self._random_bytes = random_bytes
         self._tables: dict[str, Table] = {}
         self._sessions: dict[str, Session] = {}
+        self.meter = LatenessMeter(clock, self._seat_everybody)
+        self.draining = False
+        self._buckets: dict[str, Bucket] = {}
         self._somebody_came = asyncio.Event()
+        self._checkpointing: asyncio.Task[None] | None = None
         self._archiving: set[asyncio.Task[None]] = set()
         self._practice_games = itertools.cycle(registry.names())
 
     # What tables need of it.
+
+    @property
+    def halted(self) -> bool:
+        """Whether nothing new is asked: the referee shuts down, or its storage is away."""
+        return self.draining or self.committer.stalled
 
     def session_of(self, agent_id: str) -> Session | None:
         """Returns the agent's stream, if it has one."""
@@ -127,10 +155,34 @@ class Hall:
             session = self._sessions.get(seat.agent_id)
             if session is not None and session.tables.pop(table.match_id, None) is not None:
                 session.idle_since_us = self.clock.now_us()
-        task = asyncio.ensure_future(self._archive(table.match_id))
+                if table.match.unstarted:
+                    # Who declines is not asked again at once, or it would go on for ever.
+                    session.rests_until_us = session.idle_since_us + _REST_US
+                    self.clock.call_at(session.rests_until_us, self._seat_everybody)
+        self._start_archiving(table.match_id)
+        self._seat_everybody()
+
+    def _start_archiving(self, match_id: str) -> None:
+        task = asyncio.ensure_future(self._archive(match_id))
         self._archiving.add(task)
         task.add_done_callback(self._archiving.discard)
-        self._seat_everybody()
+
+    def start(self) -> int:
+        """Takes up what the last run left, and begins to keep house; returns how many matches go on."""
+        self._checkpointing = asyncio.ensure_future(self._checkpoint())
+        return self._resume_all()
+
+    async def _checkpoint(self) -> None:
+        """Moves what was committed to its place, often and aside, so that it never takes long."""
+        while True:
+            await asyncio.sleep(_CHECKPOINT_S)
+            if self.committer.committed and self.committer.failed is None and not self.committer.stalled:
+                self.committer.committed = False
+                try:
+                    await asyncio.to_thread(self.journal.checkpoint)
+                except StorageError as error:
+                    # What was committed is safe where it is; the next commit finds out whether that still works.
+                    _log.warning("checkpoint_failed", error=type(error).__name__)
 
     async def _archive(self, match_id: str) -> None:
         try:
@@ -146,6 +198,20 @@ class Hall:
         why = RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written; the referee stops")
         for session in self._sessions.values():
             session.close(why)
+
+    def _storage_stalled(self, stalled: bool) -> None:
+        self.on_serving(not stalled)
+        if stalled:
+            self._stalled_us = self.clock.now_us()
+            return
+        # Nobody was asked and nobody was answered meanwhile: the time is the referee's.
+        self.meter.add(self.clock.now_us() - self._stalled_us)
+        self.later(self._go_on)
+
+    def _go_on(self) -> None:
+        for table in list(self._tables.values()):
+            table.advance()
+        self._seat_everybody()
 
     # Matches.
 
@@ -175,6 +241,7 @@ class Hall:
         spec.check_seats(asked, game, options)
         settled = spec.settle(asked)
         settled.options.CopyFrom(convert.options_to(asked.game, options))
+        _seed_bots(settled, asked.given_secret or self._random_bytes(dealing.SECRET_BYTES))
         seats = [self._seat(number, seat, asked.game) for number, seat in enumerate(settled.seats)]
         agents = [seat.agent_id for seat in seats if seat.agent_id]
         if len(set(agents)) != len(agents):
@@ -271,13 +338,16 @@ class Hall:
 
     def check_storage(self) -> None:
         """Refuses when nothing can be stored (STORAGE)."""
-        if self.committer.failed is not None:
-            raise RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written")
+        if self.draining:
+            raise RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
+        if self.committer.failed is not None or self.committer.stalled:
+            raise RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written for now")
 
-    def resume_all(self) -> int:
-        """Takes up every match that was being played when the service last ended; returns how many."""
+    def _resume_all(self) -> int:
         count = 0
         now_ns = self.clock.wall_ns()
+        for row in self.journal.unarchived():
+            self._start_archiving(row.match_id)
         for row in self.journal.running():
             if row.damaged_at:
                 _log.error("match_damaged", match_id=row.match_id, place=row.damaged_at)
@@ -287,7 +357,7 @@ class Hall:
             label = match_pb2.Match.FromString(row.summary).label
             table = Table(self, machine, label, row.create_time_ms * 10**6)
             self._tables[row.match_id] = table
-            table.feed(inputs.Resume(now_ns // 10**9, now_ns % 10**9))
+            table.resume(now_ns // 10**9, now_ns % 10**9)
             count += 1
         return count
 
@@ -312,11 +382,30 @@ class Hall:
         await self.committer.settled()
         if self._sessions.get(session.agent_id) is not session or session.closed is not None:
             return
+        self._tell_ended(session)
         after = {position.match_id: position.after_sequence for position in session.hello.positions}
         for table in list(self._tables.values()):
             if table.seats_of(session.agent_id):
                 table.attach(session, after)
         self._seat_everybody()
+
+    def _tell_ended(self, session: Session) -> None:
+        """Tells an agent the end of the matches that it believes to be running and that ended while it was away."""
+        for position in session.hello.positions:
+            if position.match_id in self._tables:
+                continue
+            for seat, result in self.held_seats(position.match_id, session.agent_id):
+                over = agent_pb.MatchOver(match_id=position.match_id, seat=seat, result=result)
+                session.push(agent_pb.ServerItem(match_over=over))
+
+    def held_seats(self, match_id: str, agent_id: str) -> list[tuple[int, match_pb2.MatchResult]]:
+        """Returns the seats that an agent had in a match that has ended, each with the result."""
+        row = self.journal.match(match_id) if len(match_id) <= _MAX_ID else None
+        if row is None or not row.final:
+            return []
+        match = match_pb2.Match.FromString(row.summary)
+        match.result.digest = row.digest
+        return [(seat.seat, match.result) for seat in match.seats if seat.agent_id == agent_id]
 
     async def wait_for_sessions(self, count: int) -> None:
         """Waits until that many agents are connected."""
@@ -340,6 +429,25 @@ class Hall:
         for table in waiting:
             table.advance()
 
+    def bucket_of(self, session: Session) -> Bucket:
+        """Returns what limits an agent's messages; it outlives its streams, so that a new one is no new start."""
+        bucket = self._buckets.get(session.agent_id)
+        if bucket is None:
+            burst = MESSAGES_BURST + 2 * session.max_matches
+            bucket = self._buckets[session.agent_id] = Bucket(MESSAGES_PER_S, burst, self.clock.now_us())
+        return bucket
+
+    def flooded(self, session: Session, why: RefusedError) -> None:
+        """Rules on an agent that sends far more than it is asked for, and ends its stream."""
+        for table in list(session.tables.values()):
+            table.accuse(session.agent_id, match_pb2.FAULT_KIND_FLOOD)
+        session.close(why)
+
+    def crashed(self, agent_id: str) -> None:
+        """Rules on an agent whose process the referee started and has seen end."""
+        for table in list(self._tables.values()):
+            table.accuse(agent_id, match_pb2.FAULT_KIND_CRASH)
+
     def leave(self, session: Session) -> None:
         """Takes an agent's goodbye: no more matches, and no coming back to those at play."""
         session.left = True
@@ -349,7 +457,7 @@ class Hall:
 
     def _seat_everybody(self) -> None:
         """Offers matches to agents that have room, fills open seats, and seats the idle for practice."""
-        if self.committer.failed is not None:
+        if self.committer.failed is not None or self.halted or self.meter.late:
             return
         for table in list(self._tables.values()):
             if table.match.filled_us is None:
@@ -357,7 +465,8 @@ class Hall:
             table.offer()
         if self.settings.practice:
             for session in sorted(self._sessions.values(), key=lambda one: one.idle_since_us):
-                if not session.tables and session.hello.takes_open_seats and session.has_room:
+                rested = self.clock.now_us() >= session.rests_until_us
+                if not session.tables and session.hello.takes_open_seats and session.has_room and rested:
                     self._practise(session)
 
     def _fill(self, table: Table) -> None:
@@ -399,8 +508,28 @@ class Hall:
         match_id = self.create(asked)
         session.tables[match_id] = self._tables[match_id]
 
+    async def drain(self, grace_s: float) -> None:
+        """Asks nothing new, tells the agents so, and waits for the answers to what is open.
+
+        Args:
+            grace_s: how long to wait at most, in seconds. What is open then is asked again after the next start.
+        """
+        self.draining = True
+        going = agent_pb.ServerItem(going_away=agent_pb.GoingAway(grace_ms=round(grace_s * 1_000)))
+        for session in self._sessions.values():
+            session.push(going)
+        until_us = self.clock.now_us() + round(grace_s * 1_000_000)
+        # A look now and then while shutting down is simpler than a signal from every table.
+        while self.clock.now_us() < until_us and any(session.open_count for session in self._sessions.values()):  # noqa: ASYNC110
+            await asyncio.sleep(_DRAIN_LOOK_S)
+
     async def close(self) -> None:
         """Ends all streams and waits until everything is stored. Matches at play go on at the next start."""
+        self.draining = True
+        self.meter.close()
+        if self._checkpointing is not None:
+            self._checkpointing.cancel()
+            await asyncio.wait((self._checkpointing,))
         why = RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
         for session in list(self._sessions.values()):
             session.close(why)
@@ -415,6 +544,14 @@ def unknown_match(match_id: str) -> RefusedError:
     return RefusedError(
         reason_pb.ERROR_REASON_MATCH_UNKNOWN, f"there is no match {shown(match_id)}", match_id=shown(match_id)
     )
+
+
+def _seed_bots(settled: match_pb2.MatchSpec, source: bytes) -> None:
+    """Gives house bots that have no seed one that nobody at the table knows."""
+    for number, seat in enumerate(settled.seats):
+        if seat.WhichOneof("kind") == "bot" and seat.bot_seed == 0:
+            drawn = hashlib.sha256(b"referee.bot-seed.v1\0" + bytes([number]) + source).digest()
+            seat.bot_seed = int.from_bytes(drawn[:8], "big") or 1
 
 
 def _id(data: bytes) -> str:

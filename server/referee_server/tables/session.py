@@ -21,6 +21,10 @@ MAX_REQUEST_BYTES: Final = 64 * 1024
 """Most bytes in one message from an agent."""
 MAX_MATCHES: Final = 4_096
 """Most matches, and most open decisions, of one agent at once."""
+_WAYS_KEPT: Final = 8
+"""How many measurements of the way are kept; the shortest counts, since a longer one holds the agent's own delay."""
+_PING_EVERY_US: Final = 1_000_000
+_PINGS_OPEN: Final = 8
 _QUEUE_BASE: Final = 1_024  # items; a history of events may be longer, so it is sent from the journal in pieces
 _QUEUE_PER_SEAT: Final = 16
 
@@ -35,7 +39,9 @@ class Session:
         tables: its matches that have not ended, by match id.
         open_count: how many decisions it has been sent and has not answered.
         waiting: tables whose question waits until another one is answered, the longest first.
+        transit_us: the way to the agent and back, as measured by pings, in microseconds.
         idle_since_us: since when it has room for another match.
+        rests_until_us: until when no practice match is made for it.
         closed: why it ended; None while it lives.
     """
 
@@ -49,6 +55,12 @@ class Session:
         self.open_count = 0
         self.waiting: deque[Table] = deque()
         self.idle_since_us = now_us
+        self.rests_until_us = now_us
+        self.transit_us = 0
+        self._ways: deque[int] = deque(maxlen=_WAYS_KEPT)
+        self._pings: dict[int, int] = {}
+        self._ping_number = 0
+        self._pinged_us: int | None = None
         self.closed: RefusedError | None = None
         self.left = False
         self._queue: deque[agent_pb.ServerItem] = deque()
@@ -86,6 +98,27 @@ class Session:
             self._queue.clear()
             self._ready.set()
             self._closing.set()
+
+    def ping_due(self, now_us: int) -> agent_pb.ServerItem | None:
+        """Returns a ping to go with the next message, if it is time for one."""
+        if self._pinged_us is not None and now_us - self._pinged_us < _PING_EVERY_US:
+            return None
+        self._pinged_us = now_us
+        self._ping_number += 1
+        self._pings[self._ping_number] = now_us
+        if len(self._pings) > _PINGS_OPEN:
+            del self._pings[next(iter(self._pings))]
+        return agent_pb.ServerItem(ping=agent_pb.Ping(ping_id=self._ping_number))
+
+    def pong(self, ping_id: int, received_us: int) -> bool:
+        """Takes the reply to a ping; returns False if that was not asked for."""
+        sent_us = self._pings.pop(ping_id, None)
+        if sent_us is None:
+            return False
+        self._ways.append(received_us - sent_us)
+        # In whole milliseconds, in the agent's favour: more would be noise, and noise does not compress.
+        self.transit_us = -(-min(self._ways) // 1_000) * 1_000
+        return True
 
     def finish(self) -> None:
         """Ends the stream once what is queued has been sent."""

@@ -12,7 +12,7 @@ from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import event_pb2, match_pb2
 from referee_client import convert
 from referee_games import bots
-from referee_server.journal import EventsAdded, SummaryChanged
+from referee_server.journal import MAX_EVENTS, EventsAdded, SummaryChanged
 from referee_server.match import inputs
 from referee_server.match.machine import STRAYS_KEPT, Machine
 from referee_server.match.state import WAITING
@@ -20,12 +20,17 @@ from referee_server.match.verify import parse, replay
 from referee_server.match.views import Projector
 from referee_server.tables.clock import Clock, Timer
 from referee_server.tables.committer import Committer
+from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.session import Session
 
 _log = structlog.get_logger(__name__)
 
 WAIT_CAP_US: Final = 60_000_000
 """How long a question waits for an agent that has enough others open; then it is put all the same."""
+_LOG_LIMIT: Final = MAX_EVENTS - 1_000
+"""At how many events a match is stopped: what ends it still has room."""
+_RECHECK_US: Final = 10_000
+"""How soon a time limit that the referee may not enforce now is looked at again, in microseconds."""
 _CHOICES_A_TURN: Final = 64
 """How many choices of house bots one match makes before others get their turn of the loop."""
 
@@ -35,6 +40,11 @@ class Host(Protocol):
 
     clock: Clock
     committer: Committer
+    meter: LatenessMeter
+
+    @property
+    def halted(self) -> bool:
+        """Whether nothing new is asked: the referee shuts down, or its storage is away."""
 
     def session_of(self, agent_id: str) -> Session | None:
         """Returns the agent's stream, if it has one."""
@@ -71,6 +81,8 @@ class Table:
         self._wait_timer: Timer | None = None
         self._bots: dict[int, bots.Bot] = {}
         self._projectors: dict[int, Projector] = {}
+        self._held_until_us: int | None = None
+        self._late_before_us = 0
         self.broken = False
 
     @property
@@ -89,6 +101,12 @@ class Table:
         self._took(self.machine.begin())
         self.advance()
 
+    def resume(self, seconds: int, nanos: int) -> None:
+        """Goes on after a restart. Agents get their grace to come back before the clock of a question starts."""
+        grace_us = self.match.created.spec.clock.reconnect_grace_ms * 1_000
+        self._held_until_us = self._host.clock.now_us() + grace_us
+        self.feed(inputs.Resume(seconds, nanos))
+
     def feed(self, given: inputs.Input) -> list[event_pb2.MatchEvent]:
         """Takes an input now and returns its events, which are on their way to the journal.
 
@@ -106,21 +124,30 @@ class Table:
         self.advance()
         return events
 
-    def answer(self, session: Session, answer: agent_pb.Answer, received_us: int) -> None:
-        """Takes an agent's answer, received at that time of the service's clock, and tells it the verdict."""
+    def answer(self, session: Session, answer: agent_pb.Answer, received_us: int) -> agent_pb.Verdict:
+        """Takes an agent's answer, received at that time of the service's clock, and returns the verdict.
+
+        It is not to be told before what it rests on is stored (`Committer.tell`).
+        """
         seat = self.seats_of(session.agent_id)[0]
         verdict = agent_pb.Verdict(match_id=self.match_id, decision_id=answer.decision_id)
         if answer.HasField("seat") and answer.seat != seat:
             verdict.status = event_pb2.ANSWER_STATUS_SEAT_MISMATCH
         else:
             self._judge(seat, answer, max(0, received_us - self._epoch_us), verdict)
-        self._host.committer.tell(session, agent_pb.ServerItem(verdict=verdict))
+        return verdict
+
+    def ask_again(self, session: Session) -> None:
+        """Puts the question that is open to its seat again, on the same clock."""
+        seat = self.match.actor
+        if seat is not None and self.match.offered_us is not None:
+            self._host.committer.tell(session, self._question(seat))
 
     def _judge(self, seat: int, answer: agent_pb.Answer, received_us: int, verdict: agent_pb.Verdict) -> None:
         match = self.match
         number = answer.decision_id
         deadline = match.deadline_us
-        if deadline is not None and received_us >= deadline:
+        if deadline is not None and received_us >= deadline + self._lateness_us():
             self._tick()
         state = match.seats[seat]
         # An answer that was read before its question was put is a guess.
@@ -128,7 +155,8 @@ class Table:
         if not put or number != len(state.outcomes):
             self._stray(seat, answer, verdict)
             return
-        events = self.feed(inputs.Answer(seat, number, answer.action.encode(), received_us))
+        lateness_us = min(self._lateness_us(), received_us - (match.offered_us or 0))
+        events = self.feed(inputs.Answer(seat, number, answer.action.encode(), received_us, lateness_us))
         ruled = events[0].fault_ruled if events and events[0].HasField("fault_ruled") else None
         if ruled is None:
             verdict.status = event_pb2.ANSWER_STATUS_ACCEPTED
@@ -254,6 +282,8 @@ class Table:
 
     def advance(self) -> None:
         """Lets house bots choose, asks the agent whose turn it is, and re-arms the timer."""
+        if self._host.halted:
+            return
         for _ in range(_CHOICES_A_TURN):
             due = self.match.bot_due()
             if due is None:
@@ -271,7 +301,7 @@ class Table:
         try:
             bot = self._bots.get(seat)
             if bot is None or bot.name != name:
-                bot = self._bots[seat] = bots.make(name, seed)
+                bot = self._bots[seat] = bots.make(name, seed or self.machine.hidden_seed(seat))
             question = self.match.question(seat)
             events = self.machine.step(inputs.Choose(seat, question.number, bot.choose(question)), self.now_us)
         except Exception:
@@ -282,6 +312,10 @@ class Table:
     def _ask(self, seat: int) -> None:
         session = self._host.session_of(self.match.seats[seat].agent_id)
         now_us = self._host.clock.now_us()
+        if session is None and self._held_until_us is not None and now_us < self._held_until_us:
+            if self._wait_timer is None:
+                self._wait_timer = self._host.clock.call_at(self._held_until_us, self.advance)
+            return
         waited_us = now_us - self._waiting_since_us if self._waiting_since_us is not None else 0
         if session is not None and session.open_count >= session.max_open and waited_us < WAIT_CAP_US:
             if self._waiting_since_us is None:
@@ -293,26 +327,34 @@ class Table:
         if self._wait_timer is not None:
             self._wait_timer.cancel()
             self._wait_timer = None
-        self._took(self.machine.step(inputs.Ask(seat, waited_us), self.now_us))
+        # The way there and back is credited as far as the seat's quota goes.
+        transit_us = min(session.transit_us, self.match.seats[seat].quota_us) if session is not None else 0
+        self._late_before_us = self._host.meter.total_us()
+        self._took(self.machine.step(inputs.Ask(seat, waited_us, transit_us), self.now_us))
         # An agent that is away is asked all the same: its clock runs, and it gets the question when it is back.
         if session is not None:
             self._hand_over(session, seat)
 
     def _hand_over(self, session: Session, seat: int) -> None:
+        self._asked = session
+        session.open_count += 1
+        self._host.committer.tell(session, self._question(seat))
+
+    def _question(self, seat: int) -> agent_pb.ServerItem:
+        """Returns the question that is open, with the time that is left now."""
         match = self.match
         decision = convert.decision_to(match.question(seat))
-        clock = match.created.spec.clock
-        if match.offered_us is not None and not match.untimed:
+        if match.untimed:
+            decision.untimed = True
+        elif match.offered_us is not None:
             used_us = max(0, self.now_us - match.offered_us)
-            allowance_us = clock.allowance_ms * 1_000
+            allowance_us = match.created.spec.clock.allowance_ms * 1_000
             decision.allowance_us = max(0, allowance_us - used_us)
             decision.bank_us = max(0, match.seats[seat].bank_us - max(0, used_us - allowance_us))
         last = match.seats[seat].last
         if last is not None:
             decision.last.think_us, decision.last.transit_us, decision.last.lateness_us = last
-        self._asked = session
-        session.open_count += 1
-        self._host.committer.tell(session, agent_pb.ServerItem(decision=decision))
+        return agent_pb.ServerItem(decision=decision)
 
     def _took(self, events: list[event_pb2.MatchEvent]) -> None:
         """Sends events to the journal and, once they are there, to the seats that want them."""
@@ -320,19 +362,26 @@ class Table:
             return
         match, committer = self.match, self._host.committer
         committer.store(EventsAdded(self.match_id, tuple([event.SerializeToString() for event in events])))
-        for seat, projector in self._projectors.items():
-            session = self._host.session_of(match.seats[seat].agent_id)
-            seen = projector.see(events)
-            if session is not None and seen and session.hello.wants_events:
-                item = agent_pb.ServerItem(events=agent_pb.SeatEvents(match_id=self.match_id, seat=seat, events=seen))
-                committer.tell(session, item)
+        if self._projectors:
+            committer.then(lambda: self._show(events))
         if self._asked is not None and match.offered_us is None:
             self._release()
+        if match.sequence > _LOG_LIMIT and not match.over:
+            self._host.later(self._stop_at_limit)
         kinds = {event.WhichOneof("payload") for event in events}
         if "match_ended" in kinds:
             self._end()
         elif "match_started" in kinds:
             committer.store(SummaryChanged(self.match_id, "RUNNING", self.summary().SerializeToString()))
+
+    def _show(self, events: list[event_pb2.MatchEvent]) -> None:
+        """Sends stored events to the seats that want them."""
+        for seat, projector in self._projectors.items():
+            session = self._host.session_of(self.match.seats[seat].agent_id)
+            seen = projector.see(events)
+            if session is not None and seen and session.hello.wants_events:
+                piece = agent_pb.SeatEvents(match_id=self.match_id, seat=seat, events=seen)
+                session.push(agent_pb.ServerItem(events=piece))
 
     def _release(self) -> None:
         session = self._asked
@@ -392,9 +441,20 @@ class Table:
         if due is not None and not self.broken:
             self._timer = self._host.clock.call_at(due + self._epoch_us, self._on_timer)
 
+    def _lateness_us(self) -> int:
+        """Returns by how much the referee was late since the question that is open was put."""
+        return self._host.meter.total_us() - self._late_before_us if self.match.offered_us is not None else 0
+
     def _on_timer(self) -> None:
         self._timer = None
         if self.match.over:
+            return
+        deadline = self.match.deadline_us
+        if self._host.halted or (deadline is not None and deadline <= self.now_us < deadline + self._lateness_us()):
+            # While the referee owes time nobody runs out of it; and an answer may be waiting to be read.
+            owed_us = max(_RECHECK_US, self._lateness_us() - (self.now_us - (deadline or 0)))
+            self._timer_us = None
+            self._timer = self._host.clock.call_at(self._host.clock.now_us() + owed_us, self._on_timer)
             return
         if self.match.state == WAITING and self._busy_agents():
             # They are here, only not free: nobody is to blame, and the match waits for its turn.
@@ -411,11 +471,25 @@ class Table:
         ) and not any(seat.offered_us is not None and not seat.ready for seat in self.match.seats)
 
     def _tick(self) -> None:
-        due = self.machine.wake_at()
-        if due is not None and self.now_us >= due:
-            self.feed(inputs.Tick())
-        else:
+        elapsed_us = self.now_us - self.match.offered_us if self.match.offered_us is not None else 0
+        try:
+            self.feed(inputs.Tick(min(self._lateness_us(), elapsed_us)))
+        except inputs.NotNowError:
+            # Nothing has run out yet: what was to has been answered, or the referee owes it time.
+            self._timer_us = None
             self._arm()
+
+    def accuse(self, agent_id: str, kind: match_pb2.FaultKind.ValueType) -> None:
+        """Rules on what an agent did outside of its answers, where it still plays."""
+        for seat in self.seats_of(agent_id):
+            try:
+                self.feed(inputs.Accuse(seat, kind))
+            except inputs.NotNowError:
+                continue
+
+    def _stop_at_limit(self) -> None:
+        if not self.match.over:
+            self.feed(inputs.Stop(match_pb2.END_REASON_REFEREE_FAULT, "the log has reached its greatest length"))
 
     def _break(self) -> None:
         """Ends the match as the referee's fault, from what is stored: the state in memory is not to be trusted."""

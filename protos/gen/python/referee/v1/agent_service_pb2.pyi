@@ -237,7 +237,9 @@ class Hello(_message.Message):
 
     @_builtins.property
     def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Position]:
-        """How far it knows the events of its running matches; a match not named is sent from its beginning."""
+        """The matches it believes to be running, and how far it knows their events. Each is answered by MatchOffered or, if
+        it has ended meanwhile, by MatchOver. Events of a match not named are sent from its beginning.
+        """
 
     def __init__(
         self,
@@ -551,6 +553,7 @@ class Decision(_message.Message):
     ALLOWANCE_US_FIELD_NUMBER: _builtins.int
     BANK_US_FIELD_NUMBER: _builtins.int
     LAST_FIELD_NUMBER: _builtins.int
+    UNTIMED_FIELD_NUMBER: _builtins.int
     match_id: _builtins.str
     """The match."""
     decision_id: _builtins.int
@@ -558,9 +561,11 @@ class Decision(_message.Message):
     seat: _builtins.int
     """The seat."""
     allowance_us: _builtins.int
-    """Time for this decision before the bank is used, in microseconds, as of sending; 0 when untimed."""
+    """Time left for this decision before the bank is used, in microseconds, as of sending."""
     bank_us: _builtins.int
     """What is left of the bank, in microseconds, as of sending."""
+    untimed: _builtins.bool
+    """Whether the match is untimed; allowance and bank are 0 then."""
     @_builtins.property
     def guillotine(self) -> _game_pb2.GuillotineView:
         """Of Guillotine."""
@@ -594,10 +599,11 @@ class Decision(_message.Message):
         allowance_us: _builtins.int = ...,
         bank_us: _builtins.int = ...,
         last: Global___LastDecision | None = ...,
+        untimed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["generic", b"generic", "guillotine", b"guillotine", "last", b"last", "regicide", b"regicide", "view", b"view"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowance_us", b"allowance_us", "bank_us", b"bank_us", "decision_id", b"decision_id", "generic", b"generic", "guillotine", b"guillotine", "last", b"last", "legal", b"legal", "match_id", b"match_id", "regicide", b"regicide", "seat", b"seat", "view", b"view"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowance_us", b"allowance_us", "bank_us", b"bank_us", "decision_id", b"decision_id", "generic", b"generic", "guillotine", b"guillotine", "last", b"last", "legal", b"legal", "match_id", b"match_id", "regicide", b"regicide", "seat", b"seat", "untimed", b"untimed", "view", b"view"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_view: _TypeAlias = _typing.Literal["guillotine", "regicide", "generic"]  # noqa: Y015
     _WhichOneofArgType_view: _TypeAlias = _typing.Literal["view", b"view"]  # noqa: Y015
@@ -661,7 +667,7 @@ class Verdict(_message.Message):
     strike_count: _builtins.int
     """Strikes of the seat so far, for a faulted answer."""
     asked_again: _builtins.bool
-    """Whether the same decision is still open and may be answered again."""
+    """Whether the same decision is asked again, on the same clock. It is sent again after this verdict."""
     def __init__(
         self,
         *,

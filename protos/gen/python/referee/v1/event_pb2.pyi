@@ -520,6 +520,7 @@ class DecisionOffered(_message.Message):
     DECISION_ID_FIELD_NUMBER: _builtins.int
     BANK_US_FIELD_NUMBER: _builtins.int
     WAIT_US_FIELD_NUMBER: _builtins.int
+    TRANSIT_US_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat."""
     decision_id: _builtins.int
@@ -530,6 +531,10 @@ class DecisionOffered(_message.Message):
     """How long the question had to wait, clock stopped, because the agent had enough others open; in microseconds.
     Seen by the seat itself.
     """
+    transit_us: _builtins.int
+    """Credit for the way to the agent and back, in microseconds: by so much the answer may come later. From a quota that
+    each decision refills a little. Seen by the seat itself.
+    """
     def __init__(
         self,
         *,
@@ -537,10 +542,11 @@ class DecisionOffered(_message.Message):
         decision_id: _builtins.int = ...,
         bank_us: _builtins.int = ...,
         wait_us: _builtins.int = ...,
+        transit_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_us", b"bank_us", "decision_id", b"decision_id", "seat", b"seat", "wait_us", b"wait_us"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_us", b"bank_us", "decision_id", b"decision_id", "seat", b"seat", "transit_us", b"transit_us", "wait_us", b"wait_us"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -569,9 +575,11 @@ class ActionApplied(_message.Message):
     source: Global___ActionSource.ValueType
     """Whose choice it was. An input when it was an agent's or a house bot's."""
     think_us: _builtins.int
-    """Time the seat was charged for, in microseconds. Seen by the seat itself."""
+    """Time the seat was charged for, in microseconds. With the next two it is the time from question to answer. Seen by
+    the seat itself.
+    """
     transit_us: _builtins.int
-    """Credit for the way to the agent and back, in microseconds. Seen by the seat itself."""
+    """What of that time was credited to the way to the agent and back, in microseconds. Seen by the seat itself."""
     lateness_us: _builtins.int
     """By how much the referee itself was late, in microseconds. Seen by the seat itself."""
     bank_us: _builtins.int
@@ -743,6 +751,7 @@ class FaultRuled(_message.Message):
     LATENESS_US_FIELD_NUMBER: _builtins.int
     ASKED_AGAIN_FIELD_NUMBER: _builtins.int
     BANK_US_FIELD_NUMBER: _builtins.int
+    TRANSIT_US_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat at fault."""
     kind: _match_pb2.FaultKind.ValueType
@@ -760,13 +769,17 @@ class FaultRuled(_message.Message):
     rule: _builtins.str
     """The rule that fired, such as `timeout: substitute`."""
     think_us: _builtins.int
-    """Time since the question was put, in microseconds. Seen by the seat itself."""
+    """Time the seat was charged for, in microseconds. With transit and lateness it is the time since the question was
+    put. Seen by the seat itself.
+    """
     lateness_us: _builtins.int
     """By how much the referee itself was late, in microseconds. Seen by the seat itself."""
     asked_again: _builtins.bool
     """Whether the same question was put again instead."""
     bank_us: _builtins.int
     """What is left of the bank, in microseconds. Others see it rounded down to 10 ms."""
+    transit_us: _builtins.int
+    """What of the time was credited to the way to the agent and back, in microseconds. Seen by the seat itself."""
     @_builtins.property
     def legal(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The legal actions. Seen by the seat itself."""
@@ -787,10 +800,11 @@ class FaultRuled(_message.Message):
         lateness_us: _builtins.int = ...,
         asked_again: _builtins.bool = ...,
         bank_us: _builtins.int = ...,
+        transit_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_decision_id", b"_decision_id", "decision_id", b"decision_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_decision_id", b"_decision_id", "action", b"action", "asked_again", b"asked_again", "bank_us", b"bank_us", "decision_id", b"decision_id", "kind", b"kind", "lateness_us", b"lateness_us", "legal", b"legal", "raw_answer", b"raw_answer", "raw_answer_size", b"raw_answer_size", "rule", b"rule", "seat", b"seat", "strike_count", b"strike_count", "think_us", b"think_us"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_decision_id", b"_decision_id", "action", b"action", "asked_again", b"asked_again", "bank_us", b"bank_us", "decision_id", b"decision_id", "kind", b"kind", "lateness_us", b"lateness_us", "legal", b"legal", "raw_answer", b"raw_answer", "raw_answer_size", b"raw_answer_size", "rule", b"rule", "seat", b"seat", "strike_count", b"strike_count", "think_us", b"think_us", "transit_us", b"transit_us"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__decision_id: _TypeAlias = _typing.Literal["decision_id"]  # noqa: Y015
     _WhichOneofArgType__decision_id: _TypeAlias = _typing.Literal["_decision_id", b"_decision_id"]  # noqa: Y015

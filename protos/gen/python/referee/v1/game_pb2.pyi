@@ -150,7 +150,9 @@ class _GuillotinePhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Guill
     GUILLOTINE_PHASE_DOMINO: _GuillotinePhase.ValueType  # 3
     """Domino is played."""
     GUILLOTINE_PHASE_OVER: _GuillotinePhase.ValueType  # 4
-    """The match has ended, or a deal is about to be dealt."""
+    """The match has ended."""
+    GUILLOTINE_PHASE_DEAL: _GuillotinePhase.ValueType  # 5
+    """The cards are about to be dealt. No seat is asked then."""
 
 class GuillotinePhase(_GuillotinePhase, metaclass=_GuillotinePhaseEnumTypeWrapper):
     """Phases of a deal of Guillotine. Frozen."""
@@ -164,7 +166,9 @@ GUILLOTINE_PHASE_TRICKS: GuillotinePhase.ValueType  # 2
 GUILLOTINE_PHASE_DOMINO: GuillotinePhase.ValueType  # 3
 """Domino is played."""
 GUILLOTINE_PHASE_OVER: GuillotinePhase.ValueType  # 4
-"""The match has ended, or a deal is about to be dealt."""
+"""The match has ended."""
+GUILLOTINE_PHASE_DEAL: GuillotinePhase.ValueType  # 5
+"""The cards are about to be dealt. No seat is asked then."""
 Global___GuillotinePhase: _TypeAlias = GuillotinePhase  # noqa: Y015
 
 class _OpenedTo:
@@ -362,7 +366,9 @@ class _RegicidePhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Regicid
     REGICIDE_PHASE_PLAY: _RegicidePhase.ValueType  # 5
     """Cards are played."""
     REGICIDE_PHASE_OVER: _RegicidePhase.ValueType  # 6
-    """The match has ended, or a deal is about to be dealt."""
+    """The match has ended."""
+    REGICIDE_PHASE_DEAL: _RegicidePhase.ValueType  # 7
+    """The cards are about to be dealt. No seat is asked then."""
 
 class RegicidePhase(_RegicidePhase, metaclass=_RegicidePhaseEnumTypeWrapper):
     """Phases of a deal of Regicide. Frozen."""
@@ -380,7 +386,9 @@ REGICIDE_PHASE_CHANGE: RegicidePhase.ValueType  # 4
 REGICIDE_PHASE_PLAY: RegicidePhase.ValueType  # 5
 """Cards are played."""
 REGICIDE_PHASE_OVER: RegicidePhase.ValueType  # 6
-"""The match has ended, or a deal is about to be dealt."""
+"""The match has ended."""
+REGICIDE_PHASE_DEAL: RegicidePhase.ValueType  # 7
+"""The cards are about to be dealt. No seat is asked then."""
 Global___RegicidePhase: _TypeAlias = RegicidePhase  # noqa: Y015
 
 @_typing.final

@@ -306,7 +306,9 @@ class SeatSpec(_message.Message):
     bot: _builtins.str
     """A house bot, by name."""
     bot_seed: _builtins.int
-    """Seed of a house bot; other kinds ignore it."""
+    """Seed of a house bot; 0 lets the referee draw one, so that nobody can tell from a bot's choice what it could have
+    chosen otherwise. Other kinds ignore it.
+    """
     @_builtins.property
     def open(self) -> Global___OpenSeat:
         """Whoever waits longest of the agents that take open seats."""
@@ -360,6 +362,7 @@ class Clock(_message.Message):
     RECONNECT_GRACE_MS_FIELD_NUMBER: _builtins.int
     SHUTDOWN_MS_FIELD_NUMBER: _builtins.int
     UNTIMED_FIELD_NUMBER: _builtins.int
+    LIVENESS_MS_FIELD_NUMBER: _builtins.int
     allowance_ms: _builtins.int
     """What each decision may take before the bank is used. From 0 to 86,400,000. Default: 5,000."""
     bank_ms: _builtins.int
@@ -377,7 +380,11 @@ class Clock(_message.Message):
     shutdown_ms: _builtins.int
     """How long agents may take to finish when the referee shuts down. From 0 to 3,600,000. Default: 10,000."""
     untimed: _builtins.bool
-    """Plays without any limit on decisions. Allowance, bank and increment must then be unset."""
+    """Plays without any clock. Allowance, bank and increment must then be unset."""
+    liveness_ms: _builtins.int
+    """In an untimed match, how long a decision may take until the agent is taken for dead. From 1 to 86,400,000.
+    Default: 600,000.
+    """
     def __init__(
         self,
         *,
@@ -389,10 +396,11 @@ class Clock(_message.Message):
         reconnect_grace_ms: _builtins.int | None = ...,
         shutdown_ms: _builtins.int | None = ...,
         untimed: _builtins.bool = ...,
+        liveness_ms: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_allowance_ms", b"_allowance_ms", "_bank_ms", b"_bank_ms", "_connect_ms", b"_connect_ms", "_increment_ms", b"_increment_ms", "_ready_ms", b"_ready_ms", "_reconnect_grace_ms", b"_reconnect_grace_ms", "_shutdown_ms", b"_shutdown_ms", "allowance_ms", b"allowance_ms", "bank_ms", b"bank_ms", "connect_ms", b"connect_ms", "increment_ms", b"increment_ms", "ready_ms", b"ready_ms", "reconnect_grace_ms", b"reconnect_grace_ms", "shutdown_ms", b"shutdown_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allowance_ms", b"_allowance_ms", "_bank_ms", b"_bank_ms", "_connect_ms", b"_connect_ms", "_increment_ms", b"_increment_ms", "_liveness_ms", b"_liveness_ms", "_ready_ms", b"_ready_ms", "_reconnect_grace_ms", b"_reconnect_grace_ms", "_shutdown_ms", b"_shutdown_ms", "allowance_ms", b"allowance_ms", "bank_ms", b"bank_ms", "connect_ms", b"connect_ms", "increment_ms", b"increment_ms", "liveness_ms", b"liveness_ms", "ready_ms", b"ready_ms", "reconnect_grace_ms", b"reconnect_grace_ms", "shutdown_ms", b"shutdown_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allowance_ms", b"_allowance_ms", "_bank_ms", b"_bank_ms", "_connect_ms", b"_connect_ms", "_increment_ms", b"_increment_ms", "_ready_ms", b"_ready_ms", "_reconnect_grace_ms", b"_reconnect_grace_ms", "_shutdown_ms", b"_shutdown_ms", "allowance_ms", b"allowance_ms", "bank_ms", b"bank_ms", "connect_ms", b"connect_ms", "increment_ms", b"increment_ms", "ready_ms", b"ready_ms", "reconnect_grace_ms", b"reconnect_grace_ms", "shutdown_ms", b"shutdown_ms", "untimed", b"untimed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allowance_ms", b"_allowance_ms", "_bank_ms", b"_bank_ms", "_connect_ms", b"_connect_ms", "_increment_ms", b"_increment_ms", "_liveness_ms", b"_liveness_ms", "_ready_ms", b"_ready_ms", "_reconnect_grace_ms", b"_reconnect_grace_ms", "_shutdown_ms", b"_shutdown_ms", "allowance_ms", b"allowance_ms", "bank_ms", b"bank_ms", "connect_ms", b"connect_ms", "increment_ms", b"increment_ms", "liveness_ms", b"liveness_ms", "ready_ms", b"ready_ms", "reconnect_grace_ms", b"reconnect_grace_ms", "shutdown_ms", b"shutdown_ms", "untimed", b"untimed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allowance_ms: _TypeAlias = _typing.Literal["allowance_ms"]  # noqa: Y015
     _WhichOneofArgType__allowance_ms: _TypeAlias = _typing.Literal["_allowance_ms", b"_allowance_ms"]  # noqa: Y015
@@ -402,6 +410,8 @@ class Clock(_message.Message):
     _WhichOneofArgType__connect_ms: _TypeAlias = _typing.Literal["_connect_ms", b"_connect_ms"]  # noqa: Y015
     _WhichOneofReturnType__increment_ms: _TypeAlias = _typing.Literal["increment_ms"]  # noqa: Y015
     _WhichOneofArgType__increment_ms: _TypeAlias = _typing.Literal["_increment_ms", b"_increment_ms"]  # noqa: Y015
+    _WhichOneofReturnType__liveness_ms: _TypeAlias = _typing.Literal["liveness_ms"]  # noqa: Y015
+    _WhichOneofArgType__liveness_ms: _TypeAlias = _typing.Literal["_liveness_ms", b"_liveness_ms"]  # noqa: Y015
     _WhichOneofReturnType__ready_ms: _TypeAlias = _typing.Literal["ready_ms"]  # noqa: Y015
     _WhichOneofArgType__ready_ms: _TypeAlias = _typing.Literal["_ready_ms", b"_ready_ms"]  # noqa: Y015
     _WhichOneofReturnType__reconnect_grace_ms: _TypeAlias = _typing.Literal["reconnect_grace_ms"]  # noqa: Y015
@@ -416,6 +426,8 @@ class Clock(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__connect_ms) -> _WhichOneofReturnType__connect_ms | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__increment_ms) -> _WhichOneofReturnType__increment_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__liveness_ms) -> _WhichOneofReturnType__liveness_ms | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ready_ms) -> _WhichOneofReturnType__ready_ms | None: ...
     @_typing.overload
@@ -615,6 +627,7 @@ class MatchResult(_message.Message):
     DEAL_COUNT_FIELD_NUMBER: _builtins.int
     SUBSTITUTED_DEALS_FIELD_NUMBER: _builtins.int
     SIDES_FIELD_NUMBER: _builtins.int
+    SEAT_TIMES_FIELD_NUMBER: _builtins.int
     reason: Global___EndReason.ValueType
     """Why it ended."""
     digest: _builtins.bytes
@@ -649,6 +662,10 @@ class MatchResult(_message.Message):
     def sides(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Side of each seat: `totals` and places are by side."""
 
+    @_builtins.property
+    def seat_times(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatTime]:
+        """Where the time went, by seat. A seat sees its own; the host sees all."""
+
     def __init__(
         self,
         *,
@@ -662,11 +679,50 @@ class MatchResult(_message.Message):
         deal_count: _builtins.int = ...,
         substituted_deals: _abc.Iterable[_builtins.int] | None = ...,
         sides: _abc.Iterable[_builtins.int] | None = ...,
+        seat_times: _abc.Iterable[Global___SeatTime] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal_count", b"deal_count", "digest", b"digest", "fault_counts", b"fault_counts", "official_places", b"official_places", "places", b"places", "reason", b"reason", "sides", b"sides", "substitute_counts", b"substitute_counts", "substituted_deals", b"substituted_deals", "totals", b"totals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal_count", b"deal_count", "digest", b"digest", "fault_counts", b"fault_counts", "official_places", b"official_places", "places", b"places", "reason", b"reason", "seat_times", b"seat_times", "sides", b"sides", "substitute_counts", b"substitute_counts", "substituted_deals", b"substituted_deals", "totals", b"totals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MatchResult: _TypeAlias = MatchResult  # noqa: Y015
+
+@_typing.final
+class SeatTime(_message.Message):
+    """Where the time of one seat went in a match."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    THINK_US_FIELD_NUMBER: _builtins.int
+    TRANSIT_US_FIELD_NUMBER: _builtins.int
+    LATENESS_US_FIELD_NUMBER: _builtins.int
+    DECISION_COUNT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    think_us: _builtins.int
+    """Time its agent was charged for, in microseconds."""
+    transit_us: _builtins.int
+    """Credit for the way to the agent and back, in microseconds."""
+    lateness_us: _builtins.int
+    """By how much the referee was late, in microseconds."""
+    decision_count: _builtins.int
+    """How many decisions its agent was asked."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        think_us: _builtins.int = ...,
+        transit_us: _builtins.int = ...,
+        lateness_us: _builtins.int = ...,
+        decision_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decision_count", b"decision_count", "lateness_us", b"lateness_us", "seat", b"seat", "think_us", b"think_us", "transit_us", b"transit_us"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SeatTime: _TypeAlias = SeatTime  # noqa: Y015
