@@ -18,6 +18,7 @@ from referee_server.cli.data import DataFolder
 from referee_server.cli.output import Failure
 from referee_server.cli.serve import run_service
 from referee_server.cli.service import Service, ServiceSettings, TlsFiles
+from referee_server.rpc.server import Patience
 from referee_server.tables.hall import HallSettings
 
 LOCAL = "127.0.0.1:0"
@@ -180,6 +181,7 @@ def test_a_service_does_not_start_half_secured(
             open_registration=True,
             durability="process",
             tls=tls,
+            patience=Patience(),
             insecure=False,
             log_level="error",
             log_json=None,

@@ -97,12 +97,12 @@ def test_every_changed_byte_of_an_event_is_placed_at_that_event_by_who_recompres
 
 
 def test_every_truncation_is_told_as_such_behind_the_last_intact_event() -> None:
-    for length in range(len(LOG)):
-        log, fault = salvage(LOG[:length])
-        expected = {0: EmptyLogError, 14: HeaderOnlyLogError}.get(length, TruncatedLogError)
-        assert type(fault) is expected, length
+    for kept in range(len(LOG)):
+        log, fault = salvage(LOG[:kept])
+        expected = {0: EmptyLogError, 14: HeaderOnlyLogError}.get(kept, TruncatedLogError)
+        assert type(fault) is expected, kept
         assert fault is not None
-        assert fault.place == len(log.events), length
+        assert fault.place == len(log.events), kept
         assert log.events == EVENTS[: fault.place]
 
 

@@ -97,10 +97,11 @@ def host_client(data: str, address: str | None, tls: Tls | None = None) -> Itera
         secure = tls.channel_credentials() if tls is not None else None
     except CredentialError as error:
         raise Failure(str(error), ExitCode.DATA) from None
-    if secure is None:
-        channel = grpc.insecure_channel(where, options=_OPTIONS)
-    else:
-        channel = grpc.secure_channel(where, secure, options=_OPTIONS)
+    channel = (
+        grpc.secure_channel(where, secure, options=_OPTIONS)
+        if secure is not None
+        else grpc.insecure_channel(where, options=_OPTIONS)
+    )
     with channel:
         yield HostClient(channel, token, where)
 

@@ -114,6 +114,30 @@ def demo(game: str | None, matches: int, data: str, as_json: bool) -> None:
 @click.option("--tls-cert", metavar="FILE", help="The service's certificate chain, PEM; encrypts the connections.")
 @click.option("--tls-key", metavar="FILE", help="Its key, PEM.")
 @click.option("--tls-client-ca", metavar="FILE", help="Ask clients for a certificate of this authority, PEM.")
+@click.option(
+    "--hello-timeout",
+    type=click.FloatRange(0.1, 600),
+    default=10.0,
+    show_default=True,
+    metavar="S",
+    help="How long a stream may take to begin with Hello.",
+)
+@click.option(
+    "--keepalive",
+    type=click.FloatRange(1, 3600),
+    default=20.0,
+    show_default=True,
+    metavar="S",
+    help="After how long without a byte a connection is probed.",
+)
+@click.option(
+    "--ping-timeout",
+    type=click.FloatRange(0.1, 600),
+    default=10.0,
+    show_default=True,
+    metavar="S",
+    help="How long the probe may go unanswered; a dead agent is noticed after both together.",
+)
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine, though nothing is encrypted.")
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
@@ -128,12 +152,16 @@ def serve(
     tls_cert: str | None,
     tls_key: str | None,
     tls_client_ca: str | None,
+    hello_timeout: float,
+    keepalive: float,
+    ping_timeout: float,
     insecure: bool,
     log_level: str,
     log_format: str,
 ) -> None:
     """Runs the service until it is told to stop."""
     from referee_server.cli.serve import run_service
+    from referee_server.rpc.server import Patience
 
     run_service(
         listen=listen,
@@ -145,6 +173,7 @@ def serve(
         insecure=insecure,
         log_level=log_level,
         log_json=None if log_format == "auto" else log_format == "json",
+        patience=Patience(hello_s=hello_timeout, keepalive_s=keepalive, ping_timeout_s=ping_timeout),
     )
 
 

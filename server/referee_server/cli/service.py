@@ -14,9 +14,9 @@ import structlog
 
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure
-from referee_server.journal import Durability
+from referee_server.journal import Durability, StorageError
 from referee_server.rpc.gate import Gate
-from referee_server.rpc.server import OPTIONS, AddressError, ServerTls, add_services, listen, set_serving
+from referee_server.rpc.server import AddressError, Patience, ServerTls, add_services, listen, options, set_serving
 from referee_server.tables.clock import MonotonicClock
 from referee_server.tables.hall import Hall, HallSettings
 
@@ -67,6 +67,7 @@ class ServiceSettings:
         hall: how the hall behaves.
         drain_s: how long agents may take at the stop to answer what is open, in seconds.
         grace_s: how long calls may take to end at the stop, in seconds.
+        patience: how long it bears with a silent peer.
     """
 
     address: str = "127.0.0.1:7431"
@@ -76,6 +77,7 @@ class ServiceSettings:
     hall: HallSettings = field(default_factory=HallSettings)
     drain_s: float = 10.0
     grace_s: float = 1.0
+    patience: Patience = field(default_factory=Patience)
 
 
 class Service:
@@ -109,8 +111,8 @@ class Service:
                 os.urandom,
                 open_registration=settings.open_registration,
             )
-            self._server = grpc.aio.server(options=OPTIONS)
-            self._healthy = add_services(self._server, self.hall, gate)
+            self._server = grpc.aio.server(options=options(settings.patience))
+            self._healthy = add_services(self._server, self.hall, gate, hello_deadline_s=settings.patience.hello_s)
             self.address = f"{host}:{listen(self._server, settings.address, tls)}"
             self.resumed = self.hall.start()
             self.hall.on_serving = self._on_serving
@@ -144,10 +146,18 @@ class Service:
         self._data.forget_address()
         try:
             await set_serving(self._healthy, serving=False)
-            if self.hall.committer.failed is None:
+            try:
                 await self.hall.close()
-            await self._server.stop(self._settings.grace_s)
+            finally:
+                await self._server.stop(self._settings.grace_s)
+            # What the streams left behind when they ended.
+            await self.hall.committer.settled()
+            self.hall.journal.checkpoint()
+        except StorageError as failed:
+            if error is None:
+                raise Failure(
+                    f"the storage failed, and the referee stopped: {failed}; nobody was told what is not stored",
+                    ExitCode.STORAGE,
+                ) from None
         finally:
-            if self.hall.committer.failed is None:
-                self.hall.journal.checkpoint()
             self.hall.journal.close()

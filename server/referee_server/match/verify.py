@@ -302,7 +302,7 @@ def _check_first(event: event_pb2.MatchEvent, match: Match) -> None:
     for number, (seat, asked) in enumerate(zip(created.seats, spec.seats, strict=True)):
         match asked.WhichOneof("kind"):
             case "bot":
-                fits = seat.kind == BOT and seat.name == asked.bot and seat.bot_seed == asked.bot_seed
+                fits = seat.kind == BOT and seat.name == asked.bot and asked.bot_seed in (0, seat.bot_seed)
             case "agent":
                 fits = seat.kind == AGENT and bool(seat.agent_id) and not seat.bot_seed
             case _:
