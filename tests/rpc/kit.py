@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +18,7 @@ from referee.v1 import (
     registry_service_pb2_grpc,
 )
 from referee.v1 import match_service_pb2 as pb
-from rpc.agent import Agent, bearer
+from rpc.agent import PATIENCE, Agent, bearer
 from rpc.server import HOST_TOKEN, Referee
 from tables.kit import duel
 
@@ -37,7 +38,7 @@ class Client:
     """The services but `Play`, called as the host unless said otherwise."""
 
     def __init__(self, channel: grpc.Channel) -> None:
-        self.channel = channel
+        self.channel: Any = channel
         self.matches: Any = match_service_pb2_grpc.MatchServiceStub(channel)
         self.logs: Any = log_service_pb2_grpc.LogServiceStub(channel)
         self.games: Any = game_service_pb2_grpc.GameServiceStub(channel)
@@ -73,11 +74,10 @@ class Client:
 
 def until(true: Callable[[], bool], referee: Referee) -> None:
     """Waits until something has happened that needs nobody's help."""
-    for _ in range(1_000):
-        if true():
-            return
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, "it did not happen"
         referee.quiet()
-    raise AssertionError("it did not happen")
 
 
 def started(
