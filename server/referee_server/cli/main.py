@@ -155,7 +155,7 @@ def serve(
     default=30.0,
     show_default=True,
     metavar="S",
-    help="How long the agent may take from its start to Hello.",
+    help="How long the agent may take from its start to Hello, and from an offer to Ready.",
 )
 @click.option(
     "--answer",

@@ -36,7 +36,7 @@ class Setting:
     Attributes:
         command: the agent's command, with placeholders.
         games: the only games to play; empty plays all that the agent names.
-        start_s: how long the agent may take from its start to Hello, in seconds.
+        start_s: how long the agent may take from its start to Hello, and from an offer to Ready, in seconds.
         answer_s: how long it may take for a decision, in seconds.
         quick: plays fewer matches and waits less.
     """

@@ -16,7 +16,6 @@ from referee_server.cli.conformance.board import Board
 from referee_server.cli.conformance.ledger import MAX_BYTES, MAX_ITEMS, Ledger, Playing
 from referee_server.cli.conformance.peer import Message, Peer, Talk
 
-READY_S: Final = 10.0
 PONG_S: Final = 2.0
 
 
@@ -41,7 +40,7 @@ class Exam:
         self.ledger = Ledger()
         self._agents = agents
         self._ping_number = 0
-        self._items: list[pb.ClientItem] = []
+        self._items: list[tuple[pb.ClientItem, float]] = []
 
     async def __aenter__(self) -> Self:
         await self.peer.start()
@@ -137,15 +136,15 @@ class Exam:
         until = time.monotonic() + within
         while True:
             while self._items:
-                item = self._items.pop(0)
-                self.ledger.check(item, hello=hello)
+                item, at = self._items.pop(0)
+                self.ledger.check(item, at, hello=hello)
                 return item
             message = await self._message(until - time.monotonic(), f"{what} within {within:g} s", right)
             self.ledger.check_message(message)
             for item in message.items:
                 if item.HasField("pong"):
                     self.ledger.check_pong(item.pong.ping_id, message.at)
-            self._items += [item for item in message.items if not item.HasField("pong")]
+            self._items += [(item, message.at) for item in message.items if not item.HasField("pong")]
 
     async def _message(self, within: float, what: str, right: str) -> Message:
         coming = asyncio.ensure_future(self.talk.inbox.get())
@@ -193,7 +192,7 @@ class Exam:
                 if item.HasField("pong"):
                     self.ledger.check_pong(item.pong.ping_id, message.at)
                 else:
-                    self._items.append(item)
+                    self._items.append((item, message.at))
         if self.ledger.slowest_pong_s > PONG_S:
             raise Wrong(f"a Ping was answered after {self.ledger.slowest_pong_s:.1f} s", right)
 
@@ -201,16 +200,19 @@ class Exam:
         """Returns the board's next question, or the open one again, and takes down that it was put."""
         question = board.ask()
         if question is not None:
-            asks = self.ledger.matches[board.match_id].asks
+            playing = self.ledger.matches[board.match_id]
             number = question.decision.decision_id
-            asks[number] = asks.get(number, 0) + 1
+            playing.asks[number] = playing.asks.get(number, 0) + 1
+            playing.put_at.setdefault(number, time.monotonic())
         return question
 
     async def offer(self, *boards: Board) -> None:
         """Offers matches and waits until the agent is ready for all of them."""
         await self.talk.send(*(board.offer() for board in boards))
         while not all(board.ready for board in boards):
-            await self.item(READY_S, "no Ready for a match that was offered", "answer MatchOffered by Ready")
+            await self.item(
+                self.setting.start_s, "no Ready for a match that was offered", "answer MatchOffered by Ready"
+            )
 
     async def answer(self, board: Board) -> str:
         """Waits for the answer to the open decision of a match and returns its action."""

@@ -19,11 +19,12 @@ class Playing:
     """What the agent has done in one match."""
 
     board: Board
-    readies: int = 0
     asks: dict[int, int] = field(default_factory=dict)
     """How often each decision was put."""
+    put_at: dict[int, float] = field(default_factory=dict)
+    """When it was put first."""
     answers: dict[int, list[str]] = field(default_factory=dict)
-    over: bool = False
+    """What it was answered, each time."""
 
 
 class Ledger:
@@ -58,8 +59,8 @@ class Ledger:
                 f"a message has {message.size} bytes", f"at most Welcome's max_message_size: here {self.max_bytes}"
             )
 
-    def check(self, item: pb.ClientItem, *, hello: bool) -> None:
-        """Checks an item."""
+    def check(self, item: pb.ClientItem, at: float, *, hello: bool) -> None:
+        """Checks an item, which was read at that time."""
         match item.WhichOneof("item"):
             case "hello":
                 if not hello:
@@ -71,7 +72,7 @@ class Ledger:
                     "it declined a match", "take what Hello asked for: its games, and as many matches as max_matches"
                 )
             case "answer":
-                self._check_answer(item.answer)
+                self._check_answer(item.answer, at)
             case "leave":
                 raise Wrong("it said Leave", "stay until told to end")
             case None:
@@ -92,23 +93,20 @@ class Ledger:
             raise Wrong(f"Ready names match {ready.match_id[:30]!r}, which was not offered", "name the match offered")
         if len(ready.nonce) not in (0, 32):
             raise Wrong(f"Ready has a nonce of {len(ready.nonce)} bytes", "a nonce has 32 random bytes, or is left out")
-        found.readies += 1
         if found.board.ready:
             raise Wrong("Ready for a match that it is ready for", "once a match; not where the offer says `ready`")
         found.board.start(ready.nonce)
 
-    def _check_answer(self, answer: pb.Answer) -> None:
+    def _check_answer(self, answer: pb.Answer, at: float) -> None:
         found = self.matches.get(answer.match_id)
         number = answer.decision_id
         if found is None:
             raise Wrong(f"an answer names match {answer.match_id[:30]!r}", "name the match of the decision")
         asks = found.asks.get(number, 0)
-        if not asks:
+        if not asks or at < found.put_at[number]:
             raise Wrong(f"it answered decision {number}, which was not put", "answer with the decision's own id")
         if answer.HasField("seat") and answer.seat != found.board.seat:
-            raise Wrong(
-                f"an answer names seat {answer.seat}, not its own", "leave the seat out; the credential decides"
-            )
+            raise Wrong(f"an answer names seat {answer.seat}", "leave the seat out; the credential decides")
         given = found.answers.setdefault(number, [])
         if given and given[-1] != answer.action:
             raise Wrong(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,6 +19,8 @@ from referee_server.rpc.errors import abort
 _SERVICE: Final = "referee.v1.AgentService"
 _OPTIONS: Final = (
     ("grpc.so_reuseport", 0),
+    # As the service: nothing compressed is taken.
+    ("grpc.compression_enabled_algorithms_bitset", 1),
     # Beyond what the protocol allows: what is too long is to be seen and told, not cut off by the library.
     ("grpc.max_receive_message_length", 4 * 1024 * 1024),
 )
@@ -58,6 +59,7 @@ class Talk:
         self._context = context
         self._how: asyncio.Future[RefusedError | None] = asyncio.get_running_loop().create_future()
         self._gone = False
+        self._writing = asyncio.Lock()
 
     async def serve(self) -> None:
         """Reads until the script ends the stream, or the agent does."""
@@ -87,10 +89,10 @@ class Talk:
 
     async def send(self, *items: pb.ServerItem, raw: bytes = b"") -> None:
         """Sends one message; `raw` is put behind it as it is. Who is gone is sent nothing, and found out later."""
-        if self._gone:
-            return
-        with contextlib.suppress(grpc.aio.AbortError, grpc.RpcError, RuntimeError, asyncio.InvalidStateError):
-            await self._write(pb.PlayResponse(items=items).SerializeToString() + raw)
+        # One at a time: of two writes at once the library refuses one.
+        async with self._writing:
+            if not self._gone:
+                await self._write(pb.PlayResponse(items=items).SerializeToString() + raw)
 
     async def _write(self, data: bytes) -> None:
         try:

@@ -37,11 +37,7 @@ async def matches(agents: LocalAgents, setting: Setting) -> None:
 
 async def _play(service: Service, agent: Agent, setting: Setting) -> None:
     session = await _session(service, agent, setting)
-    games = [
-        name
-        for name in registry.names()
-        if session.plays(name) and (not setting.games or name in setting.games) and registry.find(name).title
-    ]
+    games = [name for name in registry.names() if session.plays(name) and (not setting.games or name in setting.games)]
     if not games:
         raise NotMeant("it plays none of the games")
     count = 2 if setting.quick else 16
