@@ -48,7 +48,13 @@ class TestMatch:
 
     def test_the_seed_of_a_house_bot_is_kept(self, shared: Home) -> None:
         [row] = shared.ok("match", "guillotine", *BOTS4, "--option", "deals_per_dealer=1", "--json").rows()
-        assert [seat.get("bot_seed", "0") for seat in created(shared, row["match"])["seats"]] == ["0", "0", "3", "0"]
+        assert created(shared, row["match"])["seats"][2]["bot_seed"] == "3"
+
+    def test_house_bots_without_a_seed_get_one_that_nobody_knows(self, shared: Home) -> None:
+        [row] = shared.ok("match", "guillotine", *BOTS4, "--option", "deals_per_dealer=1", "--json").rows()
+        seeds = [int(seat["bot_seed"]) for seat in created(shared, row["match"])["seats"]]
+        assert len(set(seeds)) == 4
+        assert min(seeds[:2]) > 2**32
 
     def test_clocks_and_label_are_kept(self, shared: Home) -> None:
         clocks = ("--allowance", "0.25", "--bank", "2", "--increment", "0.1", "--label", "round one")

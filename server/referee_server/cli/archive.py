@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from typing import Any, Final, TextIO
 from google.protobuf.json_format import MessageToDict
 
 from referee.v1 import event_pb2, match_pb2
+from referee_server import failpoints
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure, fail, print_json, print_rows
 from referee_server.journal import JournalReader, MatchRow, StorageError, pack, unpack
@@ -227,8 +229,24 @@ def _export_logs(found: Sequence[Source], out: str | None, *, everything: bool) 
     for source in found:
         # The file's name is an id that we made; nothing a user typed becomes part of a path.
         path = folder / f"{source.match_id}{_EXTENSION}" if folder else Path(out or f"{source.match_id}{_EXTENSION}")
-        path.write_bytes(pack(source.match_id, source.events))
+        _put(path, pack(source.match_id, source.events))
         print(f"wrote {path}", file=sys.stderr)
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Writes a file whole or not at all: whoever finds it under its name finds all of it."""
+    failpoints.hit("export.file")
+    if path.exists() and not path.is_file():  # a pipe or a device takes the bytes themselves
+        path.write_bytes(data)
+        return
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        failpoints.hit("export.rename")
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _write_lines(source: Source, form: str, file: TextIO, *, everything: bool) -> None:

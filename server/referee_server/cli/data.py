@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 from pathlib import Path
 from typing import Final
 
+from referee_server import failpoints
 from referee_server.cli.output import ExitCode, fail
 from referee_server.journal import (
     DataInUseError,
@@ -49,11 +49,14 @@ class DataFolder:
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            if not self._mark.exists():
-                if any(self.path.iterdir()):
+            if not self._marked():
+                if any(entry != self._mark for entry in self.path.iterdir()):
                     fail(f"{self.path} is not empty and not a referee's data folder; name another", ExitCode.DATA)
-                self._mark.write_text(_MARK_TEXT, encoding="utf-8")
+                with self._mark.open("w", encoding="utf-8") as file:
+                    failpoints.hit("start.mark")
+                    file.write(_MARK_TEXT)
             self._check_mark()
+            failpoints.hit("start.open")
             return SqliteJournal(self.journal_path, durability=durability, warn=self.notes.append)
         except DataInUseError:
             fail(f"another referee is using {self.path}; stop it or name another folder", ExitCode.IN_USE)
@@ -82,6 +85,10 @@ class DataFolder:
         except OSError as error:
             fail(f"{self.path} cannot be read: {error.strerror}", ExitCode.DATA)
 
+    def _marked(self) -> bool:
+        """Tells whether the folder bears a whole mark; whoever made it may have been killed over it."""
+        return self._mark.exists() and self._mark.stat().st_size > 0
+
     def _check_mark(self) -> None:
         if self._mark.read_text(encoding="utf-8", errors="replace") != _MARK_TEXT:
             fail(f"{self.path} was made by another release of the referee; name another folder", ExitCode.DATA)
@@ -93,10 +100,7 @@ class DataFolder:
             Failure: there is none, it is readable by others, or it is not one.
         """
         if make and not self.token_path.exists():
-            with contextlib.suppress(FileExistsError):
-                descriptor = os.open(self.token_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                    file.write(secrets.token_hex(32) + "\n")
+            self._make_token()
         try:
             if self.token_path.stat().st_mode & 0o077:
                 fail(f"{self.token_path} is readable by others; chmod 600 it", ExitCode.DATA)
@@ -107,20 +111,40 @@ class DataFolder:
             fail(f"{self.token_path} does not hold a credential: 64 hex digits", ExitCode.DATA)
         return token
 
-    def say_address(self, address: str) -> None:
-        """Leaves word of where the service listens, for commands on the same machine."""
-        self._address.write_text(address + "\n", encoding="utf-8")
+    def _make_token(self) -> None:
+        """Makes the credential, whole or not at all: a half one would have to be mended by hand."""
+        part = self.token_path.with_suffix(".part")
+        try:
+            part.unlink(missing_ok=True)  # left by somebody who was killed
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                failpoints.hit("start.token")
+                file.write(secrets.token_hex(32) + "\n")
+            part.replace(self.token_path)
+        except OSError as error:
+            fail(f"cannot write the host's credential to {self.path}: {error.strerror}", ExitCode.DATA)
+
+    def say_address(self, address: str, certificate: Path | None = None) -> None:
+        """Leaves word of where the service listens, for commands on the same machine.
+
+        Args:
+            address: host and port.
+            certificate: the file with the service's certificate, where connections are encrypted.
+        """
+        lines = [address] if certificate is None else [address, str(certificate.resolve())]
+        self._address.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def forget_address(self) -> None:
         """Takes the word back."""
         self._address.unlink(missing_ok=True)
 
-    def address(self) -> str | None:
-        """Returns where the service listens, or last did; None when nobody said."""
+    def address(self) -> tuple[str, str | None] | None:
+        """Returns where the service listens, or last did, and its certificate's file; None when nobody said."""
         try:
-            return self._address.read_text(encoding="utf-8").strip() or None
+            lines = self._address.read_text(encoding="utf-8").splitlines()
         except OSError:
             return None
+        return (lines[0], lines[1] if len(lines) > 1 else None) if lines and lines[0] else None
 
 
 def default_path() -> str:

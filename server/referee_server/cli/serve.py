@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import signal
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
 
 import structlog
 
 from referee_server.cli.client import check_address
 from referee_server.cli.data import DataFolder
 from referee_server.cli.logs import configure
-from referee_server.cli.output import ExitCode, Failure
-from referee_server.cli.service import Service, ServiceSettings
+from referee_server.cli.output import Failure
+from referee_server.cli.service import Service, ServiceSettings, TlsFiles
 from referee_server.journal import Durability
 from referee_server.rpc.server import Patience
 from referee_server.tables.hall import HallSettings
@@ -27,6 +30,7 @@ def run_service(
     practice: bool,
     open_registration: bool,
     durability: Durability,
+    tls: tuple[str | None, str | None, str | None],
     insecure: bool,
     log_level: str,
     log_json: bool | None,
@@ -38,27 +42,34 @@ def run_service(
         Failure: it cannot start, or the storage failed.
     """
     check_address(listen)
-    if not insecure and not _is_local(listen):
+    files = _tls_files(*tls)
+    if files is None and not insecure and not _is_local(listen):
         raise Failure(
             f"{listen} can be reached from other machines, and the connection is not encrypted: credentials and "
-            "hands could be read on the way; listen on 127.0.0.1, or say --insecure if the network is yours"
+            "hands could be read on the way; give --tls-cert and --tls-key, or say --insecure if the network is yours"
         )
     configure(log_level, as_json=log_json)
     settings = ServiceSettings(
         address=listen,
         open_registration=open_registration,
         durability=durability,
+        tls=files,
         hall=HallSettings(practice=practice, durable_power=durability == "power"),
         patience=patience,
     )
     asyncio.run(_serve(DataFolder(data), settings))
 
 
+def _tls_files(certificate: str | None, key: str | None, client_ca: str | None) -> TlsFiles | None:
+    if certificate is None and key is None and client_ca is None:
+        return None
+    if certificate is None or key is None:
+        raise Failure("--tls-cert and --tls-key come together, and --tls-client-ca only with them")
+    return TlsFiles(Path(certificate), Path(key), Path(client_ca) if client_ca is not None else None)
+
+
 async def _serve(data: DataFolder, settings: ServiceSettings) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = _StopSignals()
     async with Service(data, settings) as service:
         _log.info(
             "listening",
@@ -67,23 +78,60 @@ async def _serve(data: DataFolder, settings: ServiceSettings) -> None:
             practice=settings.hall.practice,
             resumed=service.resumed,
         )
-        stopping = asyncio.ensure_future(stop.wait())
-        broken = asyncio.ensure_future(service.hall.stopped.wait())
-        await asyncio.wait((stopping, broken), return_when=asyncio.FIRST_COMPLETED)
-        failed = service.hall.committer.failed
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            asyncio.get_running_loop().add_signal_handler(number, _tell_standing, service)
+        await _first(stop.wait(1), service.hall.stopped.wait())
         _log.info("stopping", running=len(service.hall.running))
-        if failed is None:
+        if service.hall.committer.failed is None:
             # The first signal drains; a second one does not wait.
-            stop.clear()
-            draining = asyncio.ensure_future(service.drain())
-            again = asyncio.ensure_future(stop.wait())
-            await asyncio.wait((draining, again), return_when=asyncio.FIRST_COMPLETED)
-            draining.cancel()
-            again.cancel()
-        stopping.cancel()
-        broken.cancel()
-    if failed is not None:
-        raise Failure(f"the storage failed, and the referee stopped: {failed}", ExitCode.STORAGE)
+            await _first(service.drain(), stop.wait(2))
+
+
+class _StopSignals:
+    """Counts the signals that tell the service to stop, from now on."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._came = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            # What `nohup` has ignored stays so: the service is to outlive its terminal.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._take)
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            loop.add_signal_handler(number, lambda: None)  # until there is something to tell
+
+    def _take(self) -> None:
+        self._count += 1
+        self._came.set()
+
+    async def wait(self, count: int) -> None:
+        """Waits until so many have come."""
+        while self._count < count:
+            self._came.clear()
+            await self._came.wait()
+
+
+async def _first(*things: Coroutine[Any, Any, object]) -> None:
+    """Waits for the first of several things, and calls the others off."""
+    tasks = [asyncio.ensure_future(thing) for thing in things]
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+def _tell_standing(service: Service) -> None:
+    hall = service.hall
+    _log.info(
+        "standing",
+        matches=len(hall.running),
+        agents=hall.session_count,
+        lateness_ms=hall.meter.total_us() // 1_000,
+        storage_away=hall.committer.stalled,
+    )
 
 
 def _is_local(address: str) -> bool:

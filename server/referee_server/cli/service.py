@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -13,13 +14,45 @@ import structlog
 
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure
-from referee_server.journal import Durability
+from referee_server.journal import Durability, StorageError
 from referee_server.rpc.gate import Gate
-from referee_server.rpc.server import AddressError, Patience, add_services, listen, options, set_serving
+from referee_server.rpc.server import AddressError, Patience, ServerTls, add_services, listen, options, set_serving
 from referee_server.tables.clock import MonotonicClock
 from referee_server.tables.hall import Hall, HallSettings
 
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Files with what encryption needs, PEM.
+
+    Attributes:
+        certificate: the service's certificate chain.
+        key: its key.
+        client_ca: the authority whose certificates clients must show; None asks for none.
+    """
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+
+    def read(self) -> ServerTls:
+        """Returns their content.
+
+        Raises:
+            Failure: a file cannot be read, or the key is readable by others.
+        """
+        try:
+            if self.key.stat().st_mode & 0o077:
+                raise Failure(f"{self.key} is readable by others; chmod 600 it", ExitCode.DATA)
+            return ServerTls(
+                self.certificate.read_bytes(),
+                self.key.read_bytes(),
+                self.client_ca.read_bytes() if self.client_ca is not None else None,
+            )
+        except OSError as error:
+            raise Failure(f"{error.filename} cannot be read: {error.strerror}", ExitCode.DATA) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +63,7 @@ class ServiceSettings:
         address: host and port to listen on; port 0 takes a free one.
         open_registration: whether unknown credentials register themselves.
         durability: what a commit survives.
+        tls: encryption of the connections; None for none.
         hall: how the hall behaves.
         drain_s: how long agents may take at the stop to answer what is open, in seconds.
         grace_s: how long calls may take to end at the stop, in seconds.
@@ -39,6 +73,7 @@ class ServiceSettings:
     address: str = "127.0.0.1:7431"
     open_registration: bool = True
     durability: Durability = "process"
+    tls: TlsFiles | None = None
     hall: HallSettings = field(default_factory=HallSettings)
     drain_s: float = 10.0
     grace_s: float = 1.0
@@ -66,6 +101,7 @@ class Service:
     async def __aenter__(self) -> Self:
         settings = self._settings
         host, _, _ = settings.address.rpartition(":")
+        tls = settings.tls.read() if settings.tls is not None else None
         journal = self._data.open(settings.durability)
         try:
             self.hall = Hall(journal, MonotonicClock(), os.urandom, settings.hall)
@@ -76,8 +112,8 @@ class Service:
                 open_registration=settings.open_registration,
             )
             self._server = grpc.aio.server(options=options(settings.patience))
-            self._healthy = add_services(self._server, self.hall, gate, settings.patience.hello_s)
-            self.address = f"{host}:{listen(self._server, settings.address)}"
+            self._healthy = add_services(self._server, self.hall, gate, hello_deadline_s=settings.patience.hello_s)
+            self.address = f"{host}:{listen(self._server, settings.address, tls)}"
             self.resumed = self.hall.start()
             self.hall.on_serving = self._on_serving
             await self._server.start()
@@ -88,7 +124,7 @@ class Service:
         except BaseException:
             journal.close()
             raise
-        self._data.say_address(self.address)
+        self._data.say_address(self.address, settings.tls.certificate if settings.tls is not None else None)
         # Not before: where it cannot start, the one line that says why is enough.
         for note in self._data.notes:
             _log.warning("storage", note=note)
@@ -110,10 +146,18 @@ class Service:
         self._data.forget_address()
         try:
             await set_serving(self._healthy, serving=False)
-            if self.hall.committer.failed is None:
+            try:
                 await self.hall.close()
-            await self._server.stop(self._settings.grace_s)
+            finally:
+                await self._server.stop(self._settings.grace_s)
+            # What the streams left behind when they ended.
+            await self.hall.committer.settled()
+            self.hall.journal.checkpoint()
+        except StorageError as failed:
+            if error is None:
+                raise Failure(
+                    f"the storage failed, and the referee stopped: {failed}; nobody was told what is not stored",
+                    ExitCode.STORAGE,
+                ) from None
         finally:
-            if self.hall.committer.failed is None:
-                self.hall.journal.checkpoint()
             self.hall.journal.close()

@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
+from referee_server import failpoints
 from referee_server.journal.errors import (
     JournalError,
     StorageBusyError,
@@ -98,12 +99,16 @@ class SqliteJournal(SqliteReader):
             written = Batch(db, self._state)
             committing = False
             try:
+                failpoints.hit("begin.before")
                 db.execute("BEGIN IMMEDIATE")
                 for record in batch:
                     written.write(record)
                 written.flush()
+                failpoints.hit("insert.after")
                 committing = True
+                failpoints.hit("journal.commit.before")
                 db.execute("COMMIT")
+                failpoints.hit("journal.commit.after")
             except BaseException as error:
                 self._undo(error, committing=committing)
                 if isinstance(error, sqlite3.Error):
@@ -133,10 +138,12 @@ class SqliteJournal(SqliteReader):
         with self._session():
             self._check_writable()
             try:
+                failpoints.hit("checkpoint.before")
                 _, pages, moved = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             except sqlite3.Error as error:
                 self._undo(error, committing=True)
                 raise storage_error(error, self._path) from error
+            failpoints.hit("checkpoint.after")
             return max(0, int(pages) - int(moved))
 
     def close(self) -> None:

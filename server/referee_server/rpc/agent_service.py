@@ -12,12 +12,14 @@ import structlog
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee.v1 import event_pb2
+from referee_server import failpoints
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.rpc.gate import Caller, Gate
 from referee_server.rpc.register import WRITE_DEADLINE_S, Context, parse
 from referee_server.tables.clock import Clock
-from referee_server.tables.hall import SERVER_VERSION, Hall
+from referee_server.tables.creation import SERVER_VERSION
+from referee_server.tables.hall import Hall
 from referee_server.tables.rates import MESSAGES_PER_S, REFUSALS
 from referee_server.tables.session import MAX_ITEMS, MAX_MATCHES, MAX_REQUEST_BYTES, Session
 from referee_server.tables.table import Table
@@ -27,7 +29,6 @@ _log = structlog.get_logger(__name__)
 PROTOCOL_VERSION: Final = 1
 HELLO_DEADLINE_S: Final = 10.0
 """How long a stream may take to begin, in seconds."""
-_ASKED_FOR: Final = (event_pb2.ANSWER_STATUS_ACCEPTED, event_pb2.ANSWER_STATUS_FAULTED)
 _MAX_POSITIONS: Final = MAX_MATCHES
 
 
@@ -45,6 +46,7 @@ class AgentService:
             # Who has no credential need not say Hello to be told so.
             await self._gate.admit(caller, "")
         items, index = await self._first_items(context)
+        received_us = self._hall.clock.now_us()
         hello = items[0].hello
         _check_hello(hello)
         agent = await self._gate.admit(caller, hello.name)
@@ -68,13 +70,14 @@ class AgentService:
         try:
             await self._hall.attach(session)
             stream = _Stream(self._hall, session)
-            stream.take(items[1:], index, self._hall.clock.now_us())
-            reader = asyncio.ensure_future(self._read(context, stream))
             writer = asyncio.ensure_future(_write(context, session, self._hall.clock))
-            closed = asyncio.ensure_future(session.wait_closed())
-            done, _ = await asyncio.wait((reader, writer, closed), return_when=asyncio.FIRST_COMPLETED)
-            if reader in done:
-                reader.result()
+            if stream.take(items[1:], index, received_us):
+                reader = asyncio.ensure_future(self._read(context, stream))
+                closed = asyncio.ensure_future(session.wait_closed())
+                done, _ = await asyncio.wait((reader, writer, closed), return_when=asyncio.FIRST_COMPLETED)
+                for ended in (reader, writer):
+                    if ended in done:
+                        ended.result()
         finally:
             self._hall.detach(session)
             # A lost client shows as the end of what it sends, and then cancels this very call: whatever is not
@@ -117,7 +120,10 @@ class AgentService:
             received_us = clock.now_us()
             if not isinstance(data, bytes):
                 return  # EOF is not goodbye: only Leave is
-            if not stream.take(_items(data), 0, received_us):
+            failpoints.hit("read.after")
+            items = _items(data)
+            failpoints.hit("parse.after")
+            if not stream.take(items, 0, received_us):
                 return
 
 
@@ -196,11 +202,7 @@ class _Stream:
     def _answer(self, answer: pb.Answer, received_us: int) -> None:
         table = self._session.tables.get(answer.match_id)
         if table is not None:
-            verdict = table.answer(self._session, answer, received_us)
-            if verdict.status in _ASKED_FOR or self._may_reply(received_us):
-                self._hall.committer.tell(self._session, pb.ServerItem(verdict=verdict))
-            if verdict.asked_again:
-                table.ask_again(self._session)
+            table.answer(self._session, answer, received_us, lambda: self._may_reply(received_us))
             return
         if not self._may_reply(received_us):
             return
@@ -295,7 +297,9 @@ async def _write(context: Context, session: Session, clock: Clock) -> None:
             items.append(ping)
         watchdog = loop.call_later(WRITE_DEADLINE_S, session.close, too_slow)
         try:
+            failpoints.hit("write.before")
             await context.write(pb.PlayResponse(items=items).SerializeToString())
+            failpoints.hit("write.after")
         finally:
             watchdog.cancel()
 

@@ -8,12 +8,12 @@ from typing import Final
 
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee.v1 import log_service_pb2 as pb
-from referee_server.journal import LogError as DamageError
 from referee_server.journal import MatchRow, pack
 from referee_server.match.errors import RefusedError
 from referee_server.match.verify import LogError, parse, verify
 from referee_server.rpc.gate import Caller, Gate
-from referee_server.tables.hall import Hall, unknown_match
+from referee_server.tables.creation import unknown_match
+from referee_server.tables.hall import Hall
 
 _PIECE: Final = 64 * 1024
 
@@ -29,7 +29,7 @@ class LogService:
         self, request: pb.DownloadLogRequest, caller: Caller
     ) -> AsyncIterator[pb.DownloadLogResponse]:
         """Streams a log file in pieces."""
-        events = self._read(self._row(request.match_id, caller))
+        events = self._hall.journal.read(self._row(request.match_id, caller).match_id)
         data = await asyncio.to_thread(pack, request.match_id, events)
         for start in range(0, len(data), _PIECE):
             yield pb.DownloadLogResponse(data=data[start : start + _PIECE])
@@ -44,7 +44,7 @@ class LogService:
                 message="the log's digest is another one",
                 digest=row.digest,
             )
-        events = self._read(row)
+        events = self._hall.journal.read(row.match_id)
         try:
             # Milliseconds of pure computing, on which nothing else may have to wait.
             report = await asyncio.to_thread(lambda: verify(parse(events)))
@@ -62,11 +62,3 @@ class LogService:
         if not row.final and not caller.host:
             raise RefusedError(reason_pb.ERROR_REASON_MATCH_RUNNING, "the match has not ended yet", match_id=match_id)
         return row
-
-    def _read(self, row: MatchRow) -> list[bytes]:
-        try:
-            return self._hall.journal.read(row.match_id)
-        except DamageError as error:
-            raise RefusedError(
-                reason_pb.ERROR_REASON_LOG_DAMAGED, f"the log is damaged at event {error.place}", place=error.place
-            ) from None

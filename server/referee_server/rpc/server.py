@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import grpc
@@ -14,7 +14,7 @@ from referee_server.rpc.agent_service import HELLO_DEADLINE_S, AgentService
 from referee_server.rpc.game_service import GameService
 from referee_server.rpc.gate import Gate
 from referee_server.rpc.log_service import LogService
-from referee_server.rpc.match_service import MatchService
+from referee_server.rpc.match_service import HEARTBEAT_S, MatchService
 from referee_server.rpc.register import add_service
 from referee_server.rpc.registry_service import RegistryService
 from referee_server.tables.hall import Hall
@@ -78,13 +78,29 @@ class AddressError(Exception):
 
 
 def add_services(
-    server: grpc.aio.Server, hall: Hall, gate: Gate, hello_s: float = HELLO_DEADLINE_S
+    server: grpc.aio.Server,
+    hall: Hall,
+    gate: Gate,
+    *,
+    hello_deadline_s: float = HELLO_DEADLINE_S,
+    heartbeat_s: float = HEARTBEAT_S,
 ) -> health.aio.HealthServicer:
-    """Puts every service on a server, with health and reflection, and returns the health servicer."""
-    servicers = [
-        AgentService(hall, gate, hello_s),
-        *(kind(hall, gate) for kind in (MatchService, LogService, GameService, RegistryService)),
-    ]
+    """Puts every service on a server, with health and reflection, and returns the health servicer.
+
+    Args:
+        server: the server, not yet started.
+        hall: all matches and agents.
+        gate: who is let in.
+        hello_deadline_s: how long an agent's stream may take to begin, in seconds.
+        heartbeat_s: how often a watcher hears something, in seconds.
+    """
+    servicers = (
+        AgentService(hall, gate, hello_deadline_s),
+        MatchService(hall, gate, heartbeat_s),
+        LogService(hall, gate),
+        GameService(hall, gate),
+        RegistryService(hall, gate),
+    )
     for descriptor, servicer in zip(_SERVICES, servicers, strict=True):
         add_service(server, descriptor, servicer, gate)
     healthy = health.aio.HealthServicer()
@@ -101,14 +117,37 @@ async def set_serving(healthy: health.aio.HealthServicer, *, serving: bool) -> N
         await healthy.set(name, state)
 
 
-def listen(server: grpc.aio.Server, address: str) -> int:
+@dataclass(frozen=True, slots=True)
+class ServerTls:
+    """Encryption of a service's connections.
+
+    Attributes:
+        certificate: the service's certificate chain, PEM.
+        key: its key, PEM.
+        client_ca: PEM of the authority whose certificates clients must show; None asks for none.
+    """
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+    client_ca: bytes | None = None
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """Returns gRPC's credentials."""
+        return grpc.ssl_server_credentials(
+            [(self.key, self.certificate)],
+            root_certificates=self.client_ca,
+            require_client_auth=self.client_ca is not None,
+        )
+
+
+def listen(server: grpc.aio.Server, address: str, tls: ServerTls | None = None) -> int:
     """Binds a server to an address and returns its port.
 
     Raises:
         AddressError: the port is taken, or the address is not one of this machine's.
     """
     try:
-        port = server.add_insecure_port(address)
+        port = server.add_secure_port(address, tls.credentials()) if tls else server.add_insecure_port(address)
     except RuntimeError:
         port = 0
     if port == 0:

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 import structlog
 
 from referee.v1 import agent_service_pb2 as agent_pb
+from referee_server import failpoints
 from referee_server.journal import Journal, Record, StorageBusyError, StorageError, StorageFullError
 
 _log = structlog.get_logger(__name__)
@@ -29,7 +30,6 @@ class Committer:
 
     Attributes:
         failed: the storage error that stopped it; None while it works. Once it has failed nothing is stored or told.
-        committed: set at each commit; whoever checkpoints clears it.
     """
 
     def __init__(
@@ -57,7 +57,6 @@ class Committer:
         self._task: asyncio.Task[None] | None = None
         self._stall: StorageError | None = None
         self.failed: StorageError | None = None
-        self.committed = False
 
     @property
     def stalled(self) -> bool:
@@ -66,18 +65,19 @@ class Committer:
 
     def store(self, record: Record) -> None:
         """Stores a record with the next commit."""
-        self._pending.records.append(record)
-        self._schedule()
+        if self.failed is None:
+            self._pending.records.append(record)
+            self._schedule()
 
     def tell(self, receiver: Receiver, item: agent_pb.ServerItem) -> None:
         """Gives an item to a receiver after the next commit, in the order of calls."""
-        self._pending.told.append(lambda: receiver.push(item))
-        self._schedule()
+        self.then(lambda: receiver.push(item))
 
     def then(self, callback: Callable[[], None]) -> None:
         """Calls back after the next commit, in the order of calls."""
-        self._pending.told.append(callback)
-        self._schedule()
+        if self.failed is None:
+            self._pending.told.append(callback)
+            self._schedule()
 
     async def settled(self) -> None:
         """Waits until all that was stored so far is committed and told.
@@ -93,6 +93,11 @@ class Committer:
             self._pending.waiters.append(done)
             self._schedule()
             await done
+
+    def fail(self, error: StorageError) -> None:
+        """Takes note that the storage turned out to have failed: nothing more is stored or told."""
+        if self.failed is None:
+            self._fail(_Batch(), error)
 
     def _schedule(self) -> None:
         if not self._scheduled and self._task is None and self._stall is None and self.failed is None:
@@ -111,13 +116,16 @@ class Committer:
         error = await asyncio.shield(asyncio.to_thread(self._attempt, batch))
         self._task = None
         self._settle(batch, error)
-        if self._pending.records or self._pending.told:
+        # Who began to wait during the commit waits for the next one, even when there is nothing to store in it.
+        if self._pending.records or self._pending.told or self._pending.waiters:
             self._schedule()
 
     def _attempt(self, batch: _Batch) -> Exception | None:
         try:
             if batch.records:
+                failpoints.hit("commit.before")
                 self._journal.commit(batch.records)
+                failpoints.hit("commit.after")
         except Exception as error:
             return error
         return None
@@ -129,18 +137,19 @@ class Committer:
         if error is not None:
             self._fail(batch, error)
             return
-        self.committed = self.committed or bool(batch.records)
         if self._stall is not None and batch.records:
             self._stall = None
             _log.info("storage_back")
             self._on_stall(False)
             self._schedule()
+        failpoints.hit("tell.before")
         for callback in batch.told:
             try:
                 callback()
             except Exception:
                 # One that fails is a fault of ours, and must not keep the others from what is theirs.
                 _log.exception("telling_failed")
+        failpoints.hit("tell.after")
         batch.wake(None)
 
     def _wait(self, batch: _Batch, error: StorageError) -> None:
@@ -158,9 +167,12 @@ class Committer:
         # A batch that the journal refuses is a fault of ours; what was to be stored is lost all the same, so stop.
         _log.error("storage_failed", error=type(cause).__name__, exc_info=not isinstance(cause, StorageError))
         error = cause if isinstance(cause, StorageError) else StorageError("the journal refused a batch")
+        if error is not cause:
+            error.__cause__ = cause
         self.failed = error
         batch.wake(error)
         self._pending.wake(error)
+        self._pending = _Batch()
         self._on_failure(error)
 
 
@@ -171,6 +183,9 @@ class _Batch:
         self.records: list[Record] = []
         self.told: list[Callable[[], None]] = []
         self.waiters: list[asyncio.Future[None]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.records or self.told or self.waiters)
 
     def wake(self, error: StorageError | None) -> None:
         for waiter in self.waiters:
