@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import event_pb2, match_pb2
-from referee_client import Agent, Decision, PolicyAgent, plain
-from referee_client.client import Backoff, channel_credentials
+from referee_client import Agent, Decision, PolicyAgent, Tls, plain
+from referee_client.client import Backoff
 from referee_client.errors import CredentialError
 from referee_client.outbox import Outbox
 from referee_client.session import Session
@@ -155,12 +155,17 @@ def test_details_that_are_no_status_give_no_reason(details: bytes) -> None:
     assert reason_of(details) == ""
 
 
-def test_without_tls_there_are_no_channel_credentials() -> None:
-    assert channel_credentials(None) is None
-    assert channel_credentials(False) is None
-    assert channel_credentials(True) is not None
-    with pytest.raises(CredentialError, match="certificate file /no/such cannot be read"):
-        channel_credentials("/no/such")
+@pytest.mark.parametrize(
+    ("tls", "message"),
+    [
+        (Tls(ca="/no/such"), "certificate file /no/such cannot be read"),
+        (Tls(certificate="/no/such"), "comes with its key"),
+        (Tls(key="/no/such"), "comes with its key"),
+    ],
+)
+def test_what_encryption_needs_has_to_be_there(tls: Tls, message: str) -> None:
+    with pytest.raises(CredentialError, match=message):
+        tls.channel_credentials()
 
 
 PAYLOADS = [field.name for field in event_pb2.MatchEvent.DESCRIPTOR.oneofs_by_name["payload"].fields]

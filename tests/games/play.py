@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from referee_games import registry
 from referee_games.conformance import shuffled
@@ -76,3 +77,34 @@ def random_match(game: Game, options: dict[str, object], seed: int, deals: int) 
         action = draw.choice(state.legal())
         yield state, action
         state.apply(action)
+
+
+def referee_again(vector: dict[str, Any]) -> None:
+    """Plays a vector, or an exported record, again: the same seats asked, the same actions legal, all scores equal."""
+    game = registry.find(vector["game"])
+    state = game.start(game.configure(vector["options"]), vector["first_dealer"])
+    packs = iter(vector["packs"])
+    deals: list[dict[str, Any]] = []
+
+    def note(facts: tuple[Fact, ...]) -> None:
+        deals.extend(
+            {"dealer": fact.dealer, **fact.details, "score": list(fact.scores)}
+            for fact in facts
+            if isinstance(fact, DealScored)
+        )
+
+    for step in vector["steps"]:
+        if state.actor == CHANCE:
+            pack = next(packs)
+            note(state.deal(pack_of(game, state.dealer, pack["hands"], pack["stock"])))
+        legal = [game.texts[action] for action in state.legal()]
+        assert (state.deal_number, state.actor, sorted(legal)) == (step["deal"], step["seat"], sorted(step["legal"]))
+        action = game.number(step["action"])
+        assert action is not None
+        note(state.apply(action))
+
+    assert state.actor == OVER
+    assert next(packs, None) is None
+    assert deals == vector["deals"]
+    assert list(state.totals()) == vector["totals"]
+    assert list(state.places()) == vector["places"]

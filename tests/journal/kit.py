@@ -51,8 +51,13 @@ def frames(match_id: str, stored: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
     found = []
     for event in stored:
         digest = chain.link(digest, event)
-        found.append((event, digest[:4]))
+        found.append((event, digest[: chain.CHECK_BYTES]))
     return found
+
+
+def length(event: bytes) -> bytes:
+    """Returns the length of an event as a log file has it."""
+    return bytes([len(event)]) if 0 < len(event) < 255 else b"\xff" + struct.pack(">I", len(event))
 
 
 def forged(match_id: str, kept: list[tuple[bytes, bytes]], *, count: int, digest: bytes, tail: bytes = b"") -> bytes:
@@ -60,8 +65,8 @@ def forged(match_id: str, kept: list[tuple[bytes, bytes]], *, count: int, digest
     encoded_id = match_id.encode()
     inside = struct.pack(">H", len(encoded_id)) + encoded_id
     for event, check in kept:
-        inside += struct.pack(">I", len(event)) + event + check
-    return sealed(inside + struct.pack(">II32s", 0xFFFFFFFF, count, digest) + tail)
+        inside += length(event) + event + check
+    return sealed(inside + struct.pack(">BI32s", 0, count, digest) + tail)
 
 
 def sealed(inside: bytes) -> bytes:

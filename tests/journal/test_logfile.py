@@ -31,7 +31,7 @@ from referee_server.journal import (
     unpack,
 )
 
-from .kit import forged, frames, sealed
+from .kit import forged, frames, length, sealed
 
 EVENTS = tuple(f"event {n} ".encode() + os.urandom(25) for n in range(1, 9))
 LOG = pack("match-1", EVENTS)
@@ -97,18 +97,18 @@ def test_every_changed_byte_of_an_event_is_placed_at_that_event_by_who_recompres
 
 
 def test_every_truncation_is_told_as_such_behind_the_last_intact_event() -> None:
-    for length in range(len(LOG)):
-        log, fault = salvage(LOG[:length])
-        expected = {0: EmptyLogError, 14: HeaderOnlyLogError}.get(length, TruncatedLogError)
-        assert type(fault) is expected, length
+    for kept in range(len(LOG)):
+        log, fault = salvage(LOG[:kept])
+        expected = {0: EmptyLogError, 14: HeaderOnlyLogError}.get(kept, TruncatedLogError)
+        assert type(fault) is expected, kept
         assert fault is not None
-        assert fault.place == len(log.events), length
+        assert fault.place == len(log.events), kept
         assert log.events == EVENTS[: fault.place]
 
 
 def test_events_before_a_place_that_cannot_be_inflated_are_given() -> None:
     deflate = zlib.compressobj(wbits=-15)
-    inside = b"\0\7match-1" + b"".join(struct.pack(">I", len(e)) + e + c for e, c in RIGHT[:5])
+    inside = b"\0\7match-1" + b"".join(length(e) + e + c for e, c in RIGHT[:5])
     cut = b"referee-log 1\n" + deflate.compress(inside) + deflate.flush(zlib.Z_FULL_FLUSH)
     log, fault = salvage(cut + b"\7" + bytes(50))  # a block of the one kind that deflate does not have
     assert log.events == EVENTS[:5]
@@ -119,7 +119,7 @@ def test_events_before_a_place_that_cannot_be_inflated_are_given() -> None:
 def test_missing_tail_is_told_when_the_rest_is_sealed_anew(kept: int) -> None:
     for fault in (
         fault_of(rebuilt(RIGHT[:kept])),  # with the end it had
-        fault_of(sealed(b"\0\7match-1" + b"".join(struct.pack(">I", len(e)) + e + c for e, c in RIGHT[:kept]))),
+        fault_of(sealed(b"\0\7match-1" + b"".join(length(e) + e + c for e, c in RIGHT[:kept]))),
     ):
         assert (type(fault), fault.place) == (TruncatedLogError, kept)
 
@@ -232,7 +232,7 @@ def test_most_events_pass_and_one_more_is_refused() -> None:
 
 def test_log_of_more_events_than_allowed_is_refused_in_reading() -> None:
     too_many = [b""] * (MAX_EVENTS + 1)
-    inside = b"\0\1m" + b"".join(struct.pack(">I", 0) + check for _, check in frames("m", too_many))
+    inside = b"\0\1m" + b"".join(length(b"") + check for _, check in frames("m", too_many))
     _, fault = salvage(sealed(inside))
     assert (type(fault), fault and fault.place) == (LogTooLargeError, MAX_EVENTS + 1)
 
@@ -240,7 +240,7 @@ def test_log_of_more_events_than_allowed_is_refused_in_reading() -> None:
 def test_bomb_fills_no_memory() -> None:
     deflate = zlib.compressobj(wbits=-15)
     zeros = bytes(1 << 20)
-    bomb = b"referee-log 1\n" + deflate.compress(b"\0\1m" + struct.pack(">I", 0xFFFFFFFE))
+    bomb = b"referee-log 1\n" + deflate.compress(b"\0\1m" + b"\xff" + struct.pack(">I", 0xFFFFFFFE))
     bomb += b"".join(deflate.compress(zeros) for _ in range(200)) + deflate.flush()
     tracemalloc.start()
     try:

@@ -157,16 +157,18 @@ class Driver:
                 self.step(inputs.Ready(seat.seat, nonces[seat.seat] if nonces else b""), after=10)
         return self
 
-    def ask(self, *, wait_us: int = 0, after: int = 0) -> Decision:
+    def ask(self, *, wait_us: int = 0, transit_us: int = 0, after: int = 0) -> Decision:
         """Puts the question that is due; what house bots owe comes first."""
         self.serve_bots()
         seat = self.match.agent_due()
         assert seat is not None
         decision = self.match.question(seat)
-        self.step(inputs.Ask(seat, wait_us), after=after)
+        self.step(inputs.Ask(seat, wait_us, transit_us), after=after)
         return decision
 
-    def answer(self, raw: str | bytes, *, think_us: int = 1_000, read_after: int = 0) -> list[Event]:
+    def answer(
+        self, raw: str | bytes, *, think_us: int = 1_000, lateness_us: int = 0, read_after: int = 0
+    ) -> list[Event]:
         """Answers the question that is open."""
         assert self.match.offered_us is not None
         assert self.match.actor is not None
@@ -174,7 +176,8 @@ class Driver:
         received_us = self.match.offered_us + think_us
         self.now = max(self.now, received_us) + read_after
         bytes_ = raw.encode() if isinstance(raw, str) else raw
-        return self.step(inputs.Answer(seat, len(self.match.seats[seat].outcomes), bytes_, received_us))
+        number = len(self.match.seats[seat].outcomes)
+        return self.step(inputs.Answer(seat, number, bytes_, received_us, lateness_us))
 
     def serve_bots(self) -> None:
         """Lets house bots choose as long as it is their turn."""

@@ -37,9 +37,9 @@ def _regicide() -> Driver:
     driver = Driver(spec_of("regicide", "anna", "open", options=options, clock=_FAST, policy=_policy(by_bot)))
     driver.step(inputs.Fill(1, "id-eve", "eve"), after=500)
     driver.start(*_NONCES).play(turns=3)
-    driver.ask(wait_us=70, after=100)
+    driver.ask(wait_us=70, transit_us=9_000, after=100)
     driver.step(inputs.Stray(1, 40, b"early", event_pb2.ANSWER_STATUS_NOT_OPEN), after=20)
-    driver.answer("9D" * 200, think_us=50_000)
+    driver.answer("9D" * 200, think_us=50_000, lateness_us=4_000)
     driver.step(inputs.Lose(1), after=3)
     driver.step(inputs.Regain(1), after=3)
     driver.step(inputs.Resume(1_700_000_000, 5), after=3)
@@ -54,6 +54,20 @@ def _resumed() -> Driver:
     driver.ask()
     driver.step(inputs.Resume(1_700_000_001, 0), after=10)
     driver.step(inputs.Regain(0))
+    return driver.play()
+
+
+def _late() -> Driver:
+    driver = Driver(spec_of("regicide", options={"max_deals": 1}, clock=_FAST, policy=_policy())).start()
+    for _ in range(4):
+        decision = driver.ask(transit_us=20_000, after=5)
+        driver.answer(decision.legal[0], think_us=130_000, lateness_us=15_000)
+    driver.ask(transit_us=30_000)
+    driver.tick()
+    driver.step(inputs.Accuse(1, match_pb2.FAULT_KIND_FLOOD), after=50)
+    driver.play(turns=3)
+    driver.ask()
+    driver.step(inputs.Accuse(0, match_pb2.FAULT_KIND_CRASH), after=50)
     return driver.play()
 
 
@@ -107,6 +121,7 @@ LOGS: Final[dict[str, Callable[[], Driver]]] = {
     "guillotine": _guillotine,
     "regicide": _regicide,
     "resumed": _resumed,
+    "late": _late,
     "cancelled": lambda: _cancelled(9),
     "cancelled at once": lambda: _cancelled(0),
     "not started": _not_started,

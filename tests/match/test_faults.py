@@ -10,6 +10,7 @@ import pytest
 from match.driver import MATCH_ID, SECRET, Agent, Driver, at, house, of_kind, says, silent, spec_of
 from referee.v1 import event_pb2, match_pb2
 from referee_games import dealing
+from referee_server.match import inputs
 from referee_server.match.outcome import official_places
 from referee_server.match.verify import verify
 
@@ -256,6 +257,43 @@ def test_each_question_has_its_second_tries(action: match_pb2.FaultAction.ValueT
     driver.ask()
     asked_again = [of_kind(driver.answer("?", think_us=1_000 + n), "fault_ruled")[0].asked_again for n in range(3)]
     assert asked_again == [True, True, False]
+
+
+def test_what_befalls_another_seat_gives_no_more_second_tries() -> None:
+    driver = regicide(policy(on(MALFORMED, ask_again_count=1)), players=3)
+    driver.ask()
+    driver.answer("?")
+    driver.step(inputs.Accuse(1, match_pb2.FAULT_KIND_CRASH))
+    driver.answer("?", think_us=2_000)
+    assert [ruled.asked_again for ruled in faults(driver) if ruled.seat == 0] == [True, False]
+
+
+@pytest.mark.parametrize("kind", inputs.ACCUSATIONS)
+@pytest.mark.parametrize("seat", [0, 1])
+def test_who_crashes_or_floods_is_replaced_whether_it_is_asked_or_not(
+    kind: match_pb2.FaultKind.ValueType, seat: int
+) -> None:
+    driver = regicide()
+    driver.ask()
+    driver.step(inputs.Accuse(seat, kind))
+    assert [(ruled.seat, ruled.kind) for ruled in faults(driver)] == [(seat, kind)]
+    assert (driver.match.offered_us is None) == (seat == 0)
+    driver.play()
+    assert driver.match.result is not None
+    assert driver.match.result.official_places[seat] == 2
+    verify(driver.events)
+
+
+def test_a_crash_while_a_bot_owes_a_substitute_waits_for_it() -> None:
+    driver = regicide(policy(on(TIMEOUT, bot="first")))
+    driver.ask()
+    driver.tick()
+    driver.step(inputs.Accuse(0, match_pb2.FAULT_KIND_CRASH))
+    assert not of_kind(driver.events, "seat_replaced")
+    driver.serve_bots()
+    assert of_kind(driver.events, "seat_replaced")
+    driver.play()
+    verify(driver.events)
 
 
 @pytest.mark.parametrize("wrong", WRONG)

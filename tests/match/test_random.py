@@ -32,6 +32,7 @@ CLOCKS = [
     match_pb2.Clock(allowance_ms=100, bank_ms=0),
     match_pb2.Clock(allowance_ms=0, bank_ms=2_000, increment_ms=50),
     match_pb2.Clock(allowance_ms=50, bank_ms=500, reconnect_grace_ms=0),
+    match_pb2.Clock(untimed=True, liveness_ms=100),
 ]
 
 
@@ -71,7 +72,8 @@ class Chaos:
                 inputs.Lose(seat, left=chance.random() < 0.1),
                 inputs.Regain(seat),
                 inputs.Stray(seat, chance.randrange(50), b"y" * chance.randrange(400), 7),
-                inputs.Tick(),
+                inputs.Tick(chance.randrange(100)),
+                inputs.Accuse(seat, chance.choice(inputs.ACCUSATIONS)),
                 inputs.Resume(1, 2),
                 inputs.Stop(match_pb2.END_REASON_CANCELLED, "") if chance.random() < 0.02 else inputs.Tick(),
             ]
@@ -110,6 +112,13 @@ class Chaos:
                 return
             if self.chance.random() < self.wildness / 3:
                 self.disturb()
+            if self.driver.match.agent_due() is not None and self.chance.random() < 0.1:
+                self.driver.ask(transit_us=self.chance.randrange(50_000))
+                deadline = self.driver.match.deadline_us
+                if deadline is None or deadline > self.driver.now + 40_000:
+                    self.driver.answer("open", think_us=40_000, lateness_us=self.chance.randrange(40_000))
+                else:
+                    self.driver.tick()
             self.driver.play(dict.fromkeys(range(4), self.reply), turns=1)
         raise AssertionError("the match does not end")
 
@@ -168,6 +177,9 @@ def check_clocks(driver: Driver) -> None:
     """Nobody but who is at fault ever has less than the bank he started with and spent himself."""
     spent = dict.fromkeys(range(4), 0)
     clock = driver.match.created.spec.clock
+    if clock.untimed:
+        assert all(seat.bank_us == 0 for seat in driver.match.seats)
+        return
     for event in driver.events:
         applied, ruled = event.action_applied, event.fault_ruled
         if applied.source == event_pb2.ACTION_SOURCE_AGENT:

@@ -42,6 +42,9 @@ class World(Driver):
         seed = dealing.match_seed("worlds", SECRET, [])
         return self.packs.get(deal) or dealing.deal_pack(seed, deal, pack)
 
+    def bot_seed(self, seat: int) -> int:
+        return seat
+
     def substitute(self, seat: int, decision_id: int, count: int) -> int:
         return [shown(self, text) for text in self.legal()].index(self.wanted)
 
@@ -188,8 +191,11 @@ class Pair:
         number = len(world.match.seats[seat].outcomes)
         if world.match.bot_due():
             return self.step([inputs.Choose(seat, number, world.found(public)) for world in self.worlds], after=12_345)
-        waits = [0, 0 if seat == self.viewer else self.chance.randrange(world.now + 1)]
-        if not self.step([inputs.Ask(seat, wait_us) for wait_us in waits], after=self.chance.randrange(30_000)):
+        own = seat == self.viewer
+        waits = [0, 0 if own else self.chance.randrange(world.now + 1)]
+        ways = [0, 0 if own else self.chance.randrange(self.worlds[1].match.seats[seat].quota_us + 1)]
+        asks = [inputs.Ask(seat, wait_us, way_us) for wait_us, way_us in zip(waits, ways, strict=True)]
+        if not self.step(asks, after=self.chance.randrange(30_000)):
             return False
         self._stray(seat)
         while self.chance.random() < 0.2:
@@ -197,8 +203,10 @@ class Pair:
             if going_on is not None:
                 return going_on
         think_us = self.chance.randrange(200_000)
+        lateness = [0, 0 if own else self.chance.randrange(think_us + 1)]
         answers = [
-            inputs.Answer(seat, number, world.found(public).encode(), world.now + think_us) for world in self.worlds
+            inputs.Answer(seat, number, world.found(public).encode(), world.now + think_us, late_us)
+            for world, late_us in zip(self.worlds, lateness, strict=True)
         ]
         return self.step(answers, after=think_us)
 
@@ -217,8 +225,7 @@ class Pair:
             world.wanted = public
         choice = self.chance.random()
         if choice < 0.3:
-            due = self.worlds[0].machine.wake_at()
-            assert due is not None
+            due = max(world.match.deadline_us or 0 for world in self.worlds)
             for world in self.worlds:
                 world.now = max(due, world.now)
             return self.step([inputs.Tick()] * 2)

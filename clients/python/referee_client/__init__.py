@@ -29,6 +29,7 @@ from referee_client.errors import (
     SupersededError,
 )
 from referee_client.running import play, run
+from referee_client.tls import Tls
 from referee_client.values import Event, Offer, Result, SeatInfo, Verdict
 from referee_games.contract import Decision, GenericView
 from referee_games.views import GuillotineDeal, GuillotineView, RegicideDeal, RegicideView, Trick, Turn
@@ -61,6 +62,7 @@ __all__ = [
     "Result",
     "SeatInfo",
     "SupersededError",
+    "Tls",
     "Trick",
     "Turn",
     "Verdict",

@@ -30,6 +30,7 @@ from referee_client.errors import (
 )
 from referee_client.session import PROTOCOL_VERSION, Session
 from referee_client.status import DETAILS_KEY, reason_of
+from referee_client.tls import Tls
 from referee_client.values import Result
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     Call: TypeAlias = grpc.aio.StreamStreamCall[pb.PlayRequest, pb.PlayResponse]
 
-Tls: TypeAlias = bool | str | Path | bytes | None
 
 WELCOME_TIMEOUT = 20.0
 """How long a connection may take until the referee's welcome, in seconds."""
@@ -92,24 +92,6 @@ class Backoff:
     def reset(self) -> None:
         """Begins with the first wait again."""
         self._tries = 0
-
-
-def channel_credentials(tls: Tls) -> grpc.ChannelCredentials | None:
-    """Returns gRPC's credentials for a `tls` argument; None for a connection without TLS.
-
-    Raises:
-        CredentialError: the certificate file cannot be read.
-    """
-    if tls is None or tls is False:
-        return None
-    if tls is True:
-        return grpc.ssl_channel_credentials()
-    if isinstance(tls, bytes):
-        return grpc.ssl_channel_credentials(root_certificates=tls)
-    try:
-        return grpc.ssl_channel_credentials(root_certificates=Path(tls).expanduser().read_bytes())
-    except OSError as error:
-        raise CredentialError(f"the certificate file {tls} cannot be read: {error.strerror or error}") from error
 
 
 def _verdict_on(error: grpc.aio.AioRpcError, name: str) -> Exception:
@@ -252,7 +234,7 @@ async def play(
     *,
     credential: str | Path | None = None,
     matches: int | None = None,
-    tls: Tls = None,
+    tls: Tls | None = None,
     connect_timeout: float | None = 60.0,
     backoff: Backoff | None = None,
     results: deque[Result] | None = None,
@@ -264,7 +246,7 @@ async def play(
         address: host and port.
         credential: path of the credential file, or the credential.
         matches: how many matches to play.
-        tls: whom to trust.
+        tls: whom to trust; None for a connection without encryption.
         connect_timeout: for how long the referee may be away, in seconds.
         backoff: the waits between attempts.
         results: where to put the results as they come; for callers who want them also when the run is cancelled.
@@ -273,7 +255,7 @@ async def play(
         raise ValueError(f"matches is at least 1, not {matches}")
     name = name_of(agent)
     token = credentials.load(name, credential)
-    secure = channel_credentials(tls)
+    secure = tls.channel_credentials() if tls is not None else None
     session = Session(agent, matches, client_version=package_version(), results=results)
     if secure is None:
         channel = grpc.aio.insecure_channel(address, options=OPTIONS)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from referee_client import PolicyAgent, RefereeError, run
+from referee_client import PolicyAgent, RefereeError, Tls, run
 from referee_games import bots
 
 
@@ -20,6 +20,7 @@ def play_bot(
     matches: int | None = None,
     max_matches: int = 64,
     open_seats: bool = True,
+    tls: Tls | None = None,
 ) -> None:
     """Plays a house bot at a referee until it has played `matches`, or is stopped.
 
@@ -28,7 +29,7 @@ def play_bot(
         RefereeError: the referee cannot be reached, or refuses.
     """
     agent = PolicyAgent(bots.make(bot, seed), name, max_matches=max_matches, takes_open_seats=open_seats)
-    run(agent, address, credential=credential, matches=matches)
+    run(agent, address, credential=credential, matches=matches, tls=tls)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,7 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--credential", help="credential file")
     parser.add_argument("--matches", type=int, help="leave after so many matches")
     parser.add_argument("--max-matches", type=int, default=64, help="matches at once")
+    parser.add_argument("--tls-ca", metavar="FILE", help="certificate to trust; makes the connection encrypted")
+    parser.add_argument("--tls-cert", metavar="FILE", help="the agent's own certificate, where one is asked for")
+    parser.add_argument("--tls-key", metavar="FILE", help="its key")
     given = parser.parse_args(argv)
+    encrypted = given.tls_ca or given.tls_cert or given.tls_key
     try:
         play_bot(
             given.bot,
@@ -51,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             credential=given.credential,
             matches=given.matches,
             max_matches=given.max_matches,
+            tls=Tls(given.tls_ca, given.tls_cert, given.tls_key) if encrypted else None,
         )
     except RefereeError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from referee_client.agent import Agent
+from referee_client.tls import Tls
 from referee_client.values import Result, new_results
 
 
@@ -25,7 +26,7 @@ async def play(
     *,
     credential: str | Path | None = None,
     matches: int | None = None,
-    tls: bool | str | Path | bytes | None = None,
+    tls: Tls | None = None,
     connect_timeout: float | None = 60.0,
 ) -> list[Result]:
     """Connects an agent to a referee and plays whatever it is offered.
@@ -39,8 +40,7 @@ async def play(
             `<name>.token` under `$XDG_CONFIG_HOME/referee` or `~/.config/referee`; made if it does not exist.
         matches: how many matches to play before leaving; None plays until stopped. Matches that never started do not
             count. Offers beyond that number are declined.
-        tls: None for a connection without TLS, True for TLS with the system's certificates, or the certificate to
-            trust as PEM: a path, or bytes.
+        tls: whom to trust (`Tls`); None for a connection without encryption.
         connect_timeout: for how long, in seconds, the referee may be away, at the start or later; None waits for ever.
 
     Returns:
@@ -73,7 +73,7 @@ def run(
     *,
     credential: str | Path | None = None,
     matches: int | None = None,
-    tls: bool | str | Path | bytes | None = None,
+    tls: Tls | None = None,
     connect_timeout: float | None = 60.0,
 ) -> list[Result]:
     """Connects an agent to a referee and plays whatever it is offered, until it is done or stopped by Ctrl-C.

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import BoundedSemaphore
 from typing import Any, Final
 
 import grpc
 
 from referee.v1.match_service_pb2_grpc import MatchServiceStub
 from referee.v1.registry_service_pb2_grpc import RegistryServiceStub
+from referee_client import CredentialError, Tls
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:7431"
 _CALL_S: Final = 15.0
+_CALLS: Final = 16
+"""How many calls run at once. The service refuses the 65th of a connection, and counts those that are just ending."""
+_OPTIONS: Final = [
+    # A service that comes back is found again at once.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+]
 
 _CODES: Final = {
     grpc.StatusCode.UNAUTHENTICATED: ExitCode.FORBIDDEN,
@@ -40,6 +49,7 @@ class HostClient:
         self.registry = RegistryServiceStub(channel)
         self.metadata = (("authorization", f"Bearer {token}"),)
         self.address = address
+        self._gate = BoundedSemaphore(_CALLS)
 
     def call(self, method: Callable[..., Any], request: Any) -> Any:
         """Calls and returns the response.
@@ -48,7 +58,8 @@ class HostClient:
             Failure: the referee refused, or is not there.
         """
         try:
-            return method(request, metadata=self.metadata, timeout=_CALL_S)
+            with self._gate:
+                return method(request, metadata=self.metadata, timeout=_CALL_S)
         except grpc.RpcError as error:
             raise failure(error, self.address) from None
 
@@ -65,16 +76,33 @@ def failure(error: grpc.RpcError, address: str) -> Failure:
 
 
 @contextmanager
-def host_client(data: str, address: str | None) -> Iterator[HostClient]:
+def host_client(data: str, address: str | None, tls: Tls | None = None) -> Iterator[HostClient]:
     """Connects to the service that keeps its data in a folder, or that listens at an address.
 
+    Args:
+        data: the data folder, which holds the host's credential.
+        address: where the service listens; None for what the folder says, else the usual address.
+        tls: whom to trust; None for what the folder says.
+
     Raises:
-        Failure: the folder holds no credential, or the address is not one.
+        Failure: the folder holds no credential, the address is not one, or a certificate cannot be read.
     """
     folder = DataFolder(data)
     token = folder.host_token()
-    where = check_address(address or folder.address() or DEFAULT_ADDRESS)
-    with grpc.insecure_channel(where) as channel:
+    said = folder.address()
+    if tls is None and said is not None and said[1] is not None and address in (None, said[0]):
+        tls = Tls(ca=said[1])
+    where = check_address(address or (said[0] if said is not None else DEFAULT_ADDRESS))
+    try:
+        secure = tls.channel_credentials() if tls is not None else None
+    except CredentialError as error:
+        raise Failure(str(error), ExitCode.DATA) from None
+    channel = (
+        grpc.secure_channel(where, secure, options=_OPTIONS)
+        if secure is not None
+        else grpc.insecure_channel(where, options=_OPTIONS)
+    )
+    with channel:
         yield HostClient(channel, token, where)
 
 

@@ -26,10 +26,16 @@ _MARK_TEXT: Final = "This folder belongs to a referee. Format 1.\n"
 
 
 class DataFolder:
-    """A folder with everything that a referee keeps."""
+    """A folder with everything that a referee keeps.
+
+    Attributes:
+        path: where it is.
+        notes: what opening it brought up that its host should know.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.notes: list[str] = []
         self.journal_path = self.path / "journal.db"
         self.token_path = self.path / "host.token"
         self._mark = self.path / _MARK
@@ -51,7 +57,7 @@ class DataFolder:
                     file.write(_MARK_TEXT)
             self._check_mark()
             failpoints.hit("start.open")
-            return SqliteJournal(self.journal_path, durability=durability, warn=_warn)
+            return SqliteJournal(self.journal_path, durability=durability, warn=self.notes.append)
         except DataInUseError:
             fail(f"another referee is using {self.path}; stop it or name another folder", ExitCode.IN_USE)
         except OpenError as error:
@@ -118,28 +124,29 @@ class DataFolder:
         except OSError as error:
             fail(f"cannot write the host's credential to {self.path}: {error.strerror}", ExitCode.DATA)
 
-    def say_address(self, address: str) -> None:
-        """Leaves word of where the service listens, for commands on the same machine."""
-        self._address.write_text(address + "\n", encoding="utf-8")
+    def say_address(self, address: str, certificate: Path | None = None) -> None:
+        """Leaves word of where the service listens, for commands on the same machine.
+
+        Args:
+            address: host and port.
+            certificate: the file with the service's certificate, where connections are encrypted.
+        """
+        lines = [address] if certificate is None else [address, str(certificate.resolve())]
+        self._address.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def forget_address(self) -> None:
         """Takes the word back."""
         self._address.unlink(missing_ok=True)
 
-    def address(self) -> str | None:
-        """Returns where the service listens, or last did; None when nobody said."""
+    def address(self) -> tuple[str, str | None] | None:
+        """Returns where the service listens, or last did, and its certificate's file; None when nobody said."""
         try:
-            return self._address.read_text(encoding="utf-8").strip() or None
+            lines = self._address.read_text(encoding="utf-8").splitlines()
         except OSError:
             return None
+        return (lines[0], lines[1] if len(lines) > 1 else None) if lines and lines[0] else None
 
 
 def default_path() -> str:
     """Returns the data folder to use when none is named."""
     return os.environ.get("REFEREE_DATA") or DEFAULT
-
-
-def _warn(text: str) -> None:
-    import structlog
-
-    structlog.get_logger(__name__).warning("storage", note=text)

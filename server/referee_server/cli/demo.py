@@ -68,13 +68,15 @@ async def _demo(games: list[str], matches: int, data: DataFolder, agents: LocalA
         try:
             for game in games:
                 playing = asyncio.ensure_future(_play(service, data, game, matches, as_json=as_json))
-                done, _ = await asyncio.wait((playing, exits), return_when=asyncio.FIRST_COMPLETED)
-                if exits in done:
+                try:
+                    done, _ = await asyncio.wait((playing, exits), return_when=asyncio.FIRST_COMPLETED)
+                    if exits in done:
+                        gone = exits.result()
+                        fail(f"agent {gone.name} ended {_how(gone)}", ExitCode.CHECK_FAILED)
+                    ended = playing.result()
+                finally:
                     playing.cancel()
-                    await asyncio.wait((playing,))
-                    gone = exits.result()
-                    fail(f"agent {gone.name} ended {_how(gone)}", ExitCode.CHECK_FAILED)
-                ended = playing.result()
+                    await asyncio.gather(playing, return_exceptions=True)
                 _show(game, ended, as_json=as_json)
                 await _verify(service, [match.match_id for match in ended], say)
         finally:
@@ -155,6 +157,7 @@ async def _play(service: Service, data: DataFolder, game: str, count: int, *, as
     from referee.v1 import match_pb2
     from referee.v1 import match_service_pb2 as pb
     from referee.v1.match_service_pb2_grpc import MatchServiceStub
+    from referee_server.cli.client import failure
 
     rules = registry.find(game)
     size = rules.seats(rules.configure({}))
@@ -182,7 +185,10 @@ async def _play(service: Service, data: DataFolder, game: str, count: int, *, as
                 return ended
 
         with _progress(rules.title, count, quiet=as_json) as advance:
-            return await asyncio.gather(*(one(seats) for seats in tables))
+            try:
+                return await asyncio.gather(*(one(seats) for seats in tables))
+            except grpc.aio.AioRpcError as error:
+                raise failure(error, service.address) from None
 
 
 @contextmanager

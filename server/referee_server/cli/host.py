@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import grpc
-
 from referee.v1 import match_pb2, match_service_pb2, registry_service_pb2
-from referee_client import NotReachableError, RefereeError, convert
+from referee_client import NotReachableError, RefereeError, Tls, convert
 from referee_games import bots, dealing
-from referee_server.cli.client import HostClient, check_address, failure, host_client
+from referee_server.cli.client import HostClient, check_address, host_client
 from referee_server.cli.output import ExitCode, Failure, fail, print_rows
 from referee_server.match.errors import RefusedError
 from referee_server.match.spec import check_seats, configure, find_game
@@ -23,6 +22,11 @@ from referee_server.rpc.gate import hash_credential
 
 AT_ONCE: Final = 64
 """How many matches of one command are in play at once."""
+_FIRST_PAUSE_S: Final = 0.02
+_LONGEST_PAUSE_S: Final = 0.5
+_PATIENCE_S: Final = 60.0
+"""How long a service may be away while its matches are waited for, in seconds."""
+_UNDECIDED: Final = (match_pb2.MATCH_STATE_WAITING, match_pb2.MATCH_STATE_RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,7 @@ def create_matches(
     seed: str | None,
     data: str,
     connect: str | None,
+    tls: Tls | None,
     wait: bool,
     as_json: bool,
 ) -> None:
@@ -116,7 +121,7 @@ def create_matches(
     """
     secrets_ = list(_secrets(seed, count))
     # The connection ends before the threads do: after Ctrl-C nobody waits for matches to end.
-    with ThreadPoolExecutor(AT_ONCE) as pool, host_client(data, connect) as client:
+    with ThreadPoolExecutor(AT_ONCE) as pool, host_client(data, connect, tls) as client:
         if not wait:
             for secret in secrets_:
                 print(_create(client, spec, secret).match_id)
@@ -156,19 +161,24 @@ def _create(client: HostClient, spec: match_pb2.MatchSpec, secret: bytes) -> mat
 
 
 def _play(client: HostClient, spec: match_pb2.MatchSpec, secret: bytes) -> match_pb2.Match:
+    """Has a match played. It is asked for and not watched: to stream every event costs as much as to play."""
     match = _create(client, spec, secret)
-    watch = match_service_pb2.WatchMatchRequest(
-        match_id=match.match_id, view=match_service_pb2.View(public=match_service_pb2.PublicView())
-    )
-    try:
-        for _ in client.matches.WatchMatch(watch, metadata=client.metadata):
-            pass
-    except grpc.RpcError as error:
-        raise failure(error, client.address) from None
-    got: match_service_pb2.GetMatchResponse = client.call(
-        client.matches.GetMatch, match_service_pb2.GetMatchRequest(match_id=match.match_id)
-    )
-    return got.match
+    request = match_service_pb2.GetMatchRequest(match_id=match.match_id)
+    pause_s = _FIRST_PAUSE_S
+    seen = time.monotonic()
+    while match.state in _UNDECIDED:
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.3, _LONGEST_PAUSE_S)
+        try:
+            got: match_service_pb2.GetMatchResponse = client.call(client.matches.GetMatch, request)
+        except Failure as lost:
+            # A service that was stopped goes on with its matches once it is back.
+            if lost.code is not ExitCode.UNREACHABLE or time.monotonic() - seen > _PATIENCE_S:
+                raise
+        else:
+            match = got.match
+            seen = time.monotonic()
+    return match
 
 
 def _result_row(match: match_pb2.Match) -> dict[str, Any]:
@@ -182,20 +192,20 @@ def _result_row(match: match_pb2.Match) -> dict[str, Any]:
     }
 
 
-def cancel_match(match_id: str, note: str, *, data: str, connect: str | None) -> None:
+def cancel_match(match_id: str, note: str, *, data: str, connect: str | None, tls: Tls | None) -> None:
     """Cancels a match.
 
     Raises:
         Failure: there is no such match, it has ended, or the service is not there.
     """
-    with host_client(data, connect) as client:
+    with host_client(data, connect, tls) as client:
         client.call(client.matches.CancelMatch, match_service_pb2.CancelMatchRequest(match_id=match_id, note=note))
     print(f"cancelled {match_id}")
 
 
-def list_agents(*, data: str, connect: str | None, as_json: bool) -> None:
+def list_agents(*, data: str, connect: str | None, tls: Tls | None, as_json: bool) -> None:
     """Prints the registered agents."""
-    with host_client(data, connect) as client:
+    with host_client(data, connect, tls) as client:
         response = client.call(client.registry.ListAgents, registry_service_pb2.ListAgentsRequest())
     rows = [
         {
@@ -210,7 +220,7 @@ def list_agents(*, data: str, connect: str | None, as_json: bool) -> None:
     print_rows(rows, columns, as_json=as_json, empty="no agents yet; they register when they first connect")
 
 
-def add_agent(name: str, out: str | None, *, data: str, connect: str | None) -> None:
+def add_agent(name: str, out: str | None, *, data: str, connect: str | None, tls: Tls | None) -> None:
     """Registers an agent and writes its credential to a file that nobody else can read.
 
     Raises:
@@ -218,7 +228,7 @@ def add_agent(name: str, out: str | None, *, data: str, connect: str | None) -> 
     """
     token = secrets.token_hex(32)
     path = Path(out or f"{name.replace('/', '_').replace(os.sep, '_').lstrip('.-') or 'agent'}.token")
-    with host_client(data, connect) as client:
+    with host_client(data, connect, tls) as client:
         # Written first: a credential that is registered and lost could only be revoked.
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -239,15 +249,23 @@ def add_agent(name: str, out: str | None, *, data: str, connect: str | None) -> 
     print(f"wrote the credential of {name} to {path}; pass it on by a safe way")
 
 
-def revoke_agent(agent: str, *, data: str, connect: str | None) -> None:
+def revoke_agent(agent: str, *, data: str, connect: str | None, tls: Tls | None) -> None:
     """Revokes an agent's credential."""
-    with host_client(data, connect) as client:
+    with host_client(data, connect, tls) as client:
         client.call(client.registry.RevokeAgent, registry_service_pb2.RevokeAgentRequest(agent=agent))
     print(f"revoked {agent}")
 
 
 def play_agent(
-    bot: str, address: str, name: str, *, seed: int, credential: str | None, matches: int | None, max_matches: int
+    bot: str,
+    address: str,
+    name: str,
+    *,
+    seed: int,
+    credential: str | None,
+    matches: int | None,
+    max_matches: int,
+    tls: Tls | None,
 ) -> None:
     """Plays a house bot as a remote agent.
 
@@ -265,6 +283,7 @@ def play_agent(
             credential=credential,
             matches=matches,
             max_matches=max_matches,
+            tls=tls,
         )
     except bots.UnknownBotError as error:
         fail(str(error))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from referee_server import __version__
 from referee_server.cli.data import default_path
 from referee_server.cli.output import ExitCode, Failure
+
+if TYPE_CHECKING:
+    from referee_client import Tls
 
 _EXIT_CODES = """\b
 Exit codes: 0 done; 1 a log does not hold, or a match ended without a result; 2 wrong usage; 66 no such match or file;
@@ -25,6 +29,29 @@ _data = click.option(
     help="The data folder. Default: REFEREE_DATA, else ./referee-data.",
 )
 _connect = click.option("--connect", metavar="HOST:PORT", help="The service. Default: the one of the data folder.")
+_TLS_HELP = {
+    "tls_ca": "The certificate to trust; makes the connection encrypted.",
+    "tls_cert": "The caller's own certificate, where the service asks for one.",
+    "tls_key": "Its key.",
+}
+
+
+def _tls(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options of an encrypted connection, handed on as one `tls`."""
+
+    @functools.wraps(command)
+    def with_tls(*, tls_ca: str | None, tls_cert: str | None, tls_key: str | None, **given: object) -> None:
+        from referee_client import Tls
+
+        encrypted = tls_ca or tls_cert or tls_key
+        command(**given, tls=Tls(tls_ca, tls_cert, tls_key) if encrypted else None)
+
+    wrapped: Callable[..., None] = with_tls
+    for name, text in reversed(_TLS_HELP.items()):
+        wrapped = click.option(f"--{name.replace('_', '-')}", metavar="FILE", help=text)(wrapped)
+    return wrapped
+
+
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of a table.")
 
 
@@ -84,6 +111,33 @@ def demo(game: str | None, matches: int, data: str, as_json: bool) -> None:
     show_default=True,
     help="What a commit survives: the end of the process, or a power cut as well.",
 )
+@click.option("--tls-cert", metavar="FILE", help="The service's certificate chain, PEM; encrypts the connections.")
+@click.option("--tls-key", metavar="FILE", help="Its key, PEM.")
+@click.option("--tls-client-ca", metavar="FILE", help="Ask clients for a certificate of this authority, PEM.")
+@click.option(
+    "--hello-timeout",
+    type=click.FloatRange(0.1, 600),
+    default=10.0,
+    show_default=True,
+    metavar="S",
+    help="How long a stream may take to begin with Hello.",
+)
+@click.option(
+    "--keepalive",
+    type=click.FloatRange(1, 3600),
+    default=20.0,
+    show_default=True,
+    metavar="S",
+    help="After how long without a byte a connection is probed.",
+)
+@click.option(
+    "--ping-timeout",
+    type=click.FloatRange(0.1, 600),
+    default=10.0,
+    show_default=True,
+    metavar="S",
+    help="How long the probe may go unanswered; a dead agent is noticed after both together.",
+)
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine, though nothing is encrypted.")
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
@@ -95,12 +149,19 @@ def serve(
     practice: bool,
     registration: str,
     durability: str,
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_client_ca: str | None,
+    hello_timeout: float,
+    keepalive: float,
+    ping_timeout: float,
     insecure: bool,
     log_level: str,
     log_format: str,
 ) -> None:
     """Runs the service until it is told to stop."""
     from referee_server.cli.serve import run_service
+    from referee_server.rpc.server import Patience
 
     run_service(
         listen=listen,
@@ -108,9 +169,11 @@ def serve(
         practice=practice,
         open_registration=registration == "open",
         durability="power" if durability == "power" else "process",
+        tls=(tls_cert, tls_key, tls_client_ca),
         insecure=insecure,
         log_level=log_level,
         log_json=None if log_format == "auto" else log_format == "json",
+        patience=Patience(hello_s=hello_timeout, keepalive_s=keepalive, ping_timeout_s=ping_timeout),
     )
 
 
@@ -136,6 +199,7 @@ def serve(
 @click.option("--no-wait", is_flag=True, help="Print the ids and do not wait for the end.")
 @_data
 @_connect
+@_tls
 @_json
 def match_(
     game: str,
@@ -154,13 +218,14 @@ def match_(
     data: str,
     connect: str | None,
     as_json: bool,
+    tls: Tls | None,
 ) -> None:
     """Has matches played by a running service, and shows how they end."""
     from referee_server.cli.host import Clocks, create_matches, make_spec
 
     clocks = Clocks(allowance, bank, increment, untimed=untimed)
     spec = make_spec(game, seats, options, clocks, first_dealer=first_dealer, auto_play=auto_play, label=label)
-    create_matches(spec, matches, seed=seed, data=data, connect=connect, wait=not no_wait, as_json=as_json)
+    create_matches(spec, matches, seed=seed, data=data, connect=connect, tls=tls, wait=not no_wait, as_json=as_json)
 
 
 @cli.command()
@@ -168,11 +233,12 @@ def match_(
 @click.option("--note", default="", help="Why, for the log.")
 @_data
 @_connect
-def cancel(match_id: str, note: str, data: str, connect: str | None) -> None:
+@_tls
+def cancel(match_id: str, note: str, data: str, connect: str | None, tls: Tls | None) -> None:
     """Ends a match without a result."""
     from referee_server.cli.host import cancel_match
 
-    cancel_match(match_id, note, data=data, connect=connect)
+    cancel_match(match_id, note, data=data, connect=connect, tls=tls)
 
 
 @cli.group()
@@ -183,12 +249,13 @@ def agents() -> None:
 @agents.command(name="list")
 @_data
 @_connect
+@_tls
 @_json
-def agents_list(data: str, connect: str | None, as_json: bool) -> None:
+def agents_list(data: str, connect: str | None, as_json: bool, tls: Tls | None) -> None:
     """Lists the registered agents."""
     from referee_server.cli.host import list_agents
 
-    list_agents(data=data, connect=connect, as_json=as_json)
+    list_agents(data=data, connect=connect, tls=tls, as_json=as_json)
 
 
 @agents.command(name="add")
@@ -196,22 +263,24 @@ def agents_list(data: str, connect: str | None, as_json: bool) -> None:
 @click.option("-o", "--out", metavar="FILE", help="Where to put the credential. Default: NAME.token here.")
 @_data
 @_connect
-def agents_add(name: str, out: str | None, data: str, connect: str | None) -> None:
+@_tls
+def agents_add(name: str, out: str | None, data: str, connect: str | None, tls: Tls | None) -> None:
     """Registers an agent and writes a credential to pass on to its author."""
     from referee_server.cli.host import add_agent
 
-    add_agent(name, out, data=data, connect=connect)
+    add_agent(name, out, data=data, connect=connect, tls=tls)
 
 
 @agents.command(name="revoke")
 @click.argument("agent")
 @_data
 @_connect
-def agents_revoke(agent: str, data: str, connect: str | None) -> None:
+@_tls
+def agents_revoke(agent: str, data: str, connect: str | None, tls: Tls | None) -> None:
     """Revokes an agent's credential."""
     from referee_server.cli.host import revoke_agent
 
-    revoke_agent(agent, data=data, connect=connect)
+    revoke_agent(agent, data=data, connect=connect, tls=tls)
 
 
 @cli.command()
@@ -222,13 +291,21 @@ def agents_revoke(agent: str, data: str, connect: str | None) -> None:
 @click.option("--credential", metavar="FILE", help="Credential file. Default: one by the name, made when needed.")
 @click.option("--matches", type=click.IntRange(1), help="Leave after so many. Default: stay.")
 @click.option("--max-matches", type=click.IntRange(1, 4096), default=64, show_default=True, help="Matches at once.")
+@_tls
 def agent(
-    bot: str, connect: str, name: str, seed: int, credential: str | None, matches: int | None, max_matches: int
+    bot: str,
+    connect: str,
+    name: str,
+    seed: int,
+    credential: str | None,
+    matches: int | None,
+    max_matches: int,
+    tls: Tls | None,
 ) -> None:
     """Plays a house bot as an ordinary remote agent."""
     from referee_server.cli.host import play_agent
 
-    play_agent(bot, connect, name, seed=seed, credential=credential, matches=matches, max_matches=max_matches)
+    play_agent(bot, connect, name, seed=seed, credential=credential, matches=matches, max_matches=max_matches, tls=tls)
 
 
 @cli.command()

@@ -78,13 +78,19 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *,
     from rich.console import Console
     from rich.table import Table
 
+    class Piped(Console):
+        """Leaves a closed pipe to whoever runs the command; by itself rich would end the program with 1."""
+
+        def on_broken_pipe(self) -> NoReturn:
+            raise BrokenPipeError
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in columns.values():
         # Ids and names are to be copied: never cut, whatever the width.
         table.add_column(title.removeprefix(">"), justify="right" if title.startswith(">") else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(escaped(_cell(row[key])) for key in columns))
-    Console(width=_WIDTH).print(table)
+    Piped(width=_WIDTH).print(table)
 
 
 def escaped(text: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import signal
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -14,8 +15,9 @@ from referee_server.cli.client import check_address
 from referee_server.cli.data import DataFolder
 from referee_server.cli.logs import configure
 from referee_server.cli.output import Failure
-from referee_server.cli.service import Service, ServiceSettings
+from referee_server.cli.service import Service, ServiceSettings, TlsFiles
 from referee_server.journal import Durability
+from referee_server.rpc.server import Patience
 from referee_server.tables.hall import HallSettings
 
 _log = structlog.get_logger(__name__)
@@ -28,9 +30,11 @@ def run_service(
     practice: bool,
     open_registration: bool,
     durability: Durability,
+    tls: tuple[str | None, str | None, str | None],
     insecure: bool,
     log_level: str,
     log_json: bool | None,
+    patience: Patience,
 ) -> None:
     """Runs the service until SIGTERM, Ctrl-C, or a failure of the storage.
 
@@ -38,19 +42,30 @@ def run_service(
         Failure: it cannot start, or the storage failed.
     """
     check_address(listen)
-    if not insecure and not _is_local(listen):
+    files = _tls_files(*tls)
+    if files is None and not insecure and not _is_local(listen):
         raise Failure(
             f"{listen} can be reached from other machines, and the connection is not encrypted: credentials and "
-            "hands could be read on the way; listen on 127.0.0.1, or say --insecure if the network is yours"
+            "hands could be read on the way; give --tls-cert and --tls-key, or say --insecure if the network is yours"
         )
     configure(log_level, as_json=log_json)
     settings = ServiceSettings(
         address=listen,
         open_registration=open_registration,
         durability=durability,
+        tls=files,
         hall=HallSettings(practice=practice, durable_power=durability == "power"),
+        patience=patience,
     )
     asyncio.run(_serve(DataFolder(data), settings))
+
+
+def _tls_files(certificate: str | None, key: str | None, client_ca: str | None) -> TlsFiles | None:
+    if certificate is None and key is None and client_ca is None:
+        return None
+    if certificate is None or key is None:
+        raise Failure("--tls-cert and --tls-key come together, and --tls-client-ca only with them")
+    return TlsFiles(Path(certificate), Path(key), Path(client_ca) if client_ca is not None else None)
 
 
 async def _serve(data: DataFolder, settings: ServiceSettings) -> None:

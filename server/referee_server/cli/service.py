@@ -5,18 +5,54 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import grpc
+import structlog
 
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure
 from referee_server.journal import Durability, StorageError
 from referee_server.rpc.gate import Gate
-from referee_server.rpc.server import OPTIONS, AddressError, add_services, listen, set_serving
+from referee_server.rpc.server import AddressError, Patience, ServerTls, add_services, listen, options, set_serving
 from referee_server.tables.clock import MonotonicClock
 from referee_server.tables.hall import Hall, HallSettings
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Files with what encryption needs, PEM.
+
+    Attributes:
+        certificate: the service's certificate chain.
+        key: its key.
+        client_ca: the authority whose certificates clients must show; None asks for none.
+    """
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+
+    def read(self) -> ServerTls:
+        """Returns their content.
+
+        Raises:
+            Failure: a file cannot be read, or the key is readable by others.
+        """
+        try:
+            if self.key.stat().st_mode & 0o077:
+                raise Failure(f"{self.key} is readable by others; chmod 600 it", ExitCode.DATA)
+            return ServerTls(
+                self.certificate.read_bytes(),
+                self.key.read_bytes(),
+                self.client_ca.read_bytes() if self.client_ca is not None else None,
+            )
+        except OSError as error:
+            raise Failure(f"{error.filename} cannot be read: {error.strerror}", ExitCode.DATA) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +63,21 @@ class ServiceSettings:
         address: host and port to listen on; port 0 takes a free one.
         open_registration: whether unknown credentials register themselves.
         durability: what a commit survives.
+        tls: encryption of the connections; None for none.
         hall: how the hall behaves.
         drain_s: how long agents may take at the stop to answer what is open, in seconds.
         grace_s: how long calls may take to end at the stop, in seconds.
+        patience: how long it bears with a silent peer.
     """
 
     address: str = "127.0.0.1:7431"
     open_registration: bool = True
     durability: Durability = "process"
+    tls: TlsFiles | None = None
     hall: HallSettings = field(default_factory=HallSettings)
     drain_s: float = 10.0
     grace_s: float = 1.0
+    patience: Patience = field(default_factory=Patience)
 
 
 class Service:
@@ -61,6 +101,7 @@ class Service:
     async def __aenter__(self) -> Self:
         settings = self._settings
         host, _, _ = settings.address.rpartition(":")
+        tls = settings.tls.read() if settings.tls is not None else None
         journal = self._data.open(settings.durability)
         try:
             self.hall = Hall(journal, MonotonicClock(), os.urandom, settings.hall)
@@ -70,9 +111,9 @@ class Service:
                 os.urandom,
                 open_registration=settings.open_registration,
             )
-            self._server = grpc.aio.server(options=OPTIONS)
-            self._healthy = add_services(self._server, self.hall, gate)
-            self.address = f"{host}:{listen(self._server, settings.address)}"
+            self._server = grpc.aio.server(options=options(settings.patience))
+            self._healthy = add_services(self._server, self.hall, gate, hello_deadline_s=settings.patience.hello_s)
+            self.address = f"{host}:{listen(self._server, settings.address, tls)}"
             self.resumed = self.hall.start()
             self.hall.on_serving = self._on_serving
             await self._server.start()
@@ -83,7 +124,10 @@ class Service:
         except BaseException:
             journal.close()
             raise
-        self._data.say_address(self.address)
+        self._data.say_address(self.address, settings.tls.certificate if settings.tls is not None else None)
+        # Not before: where it cannot start, the one line that says why is enough.
+        for note in self._data.notes:
+            _log.warning("storage", note=note)
         return self
 
     def _on_serving(self, serving: bool) -> None:

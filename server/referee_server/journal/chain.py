@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from referee_server.journal.errors import LimitError
 
 DIGEST_BYTES: Final = 32
-CHECK_BYTES: Final = 4
+CHECK_BYTES: Final = 3
 MAX_EVENT_BYTES: Final = 1 << 20
 """The largest event."""
 MAX_EVENTS: Final = 50_000

@@ -3,9 +3,11 @@ r"""The log file: one match, self-contained, in bytes that prove themselves.
     "referee-log 1\n"                          what this is, and its version
     raw deflate of
         u16 length ‖ match id
-        u32 length ‖ event ‖ its check         for each event
-        u32 2**32 - 1 ‖ u32 count ‖ digest     the end: number of events, digest of the last
+        length ‖ event ‖ its check             for each event
+        00 ‖ u32 count ‖ digest                the end: number of events, digest of the last
     SHA-256 of everything before               the seal
+
+A length is one byte from 1 to 254, or 255 ‖ u32: most events are short, and every byte counts twice in a small log.
 
 The chain (see `chain`) finds and places any change to an event, the end finds events missing at the tail, and the seal
 finds changes that leave the events alone. Only somebody who computes all of them anew goes unnoticed here; against
@@ -45,8 +47,9 @@ _ANY_VERSION = re.compile(rb"referee-log ([0-9]{1,9})\n")
 _SEAL_BYTES = 32
 _U16 = Struct(">H")
 _U32 = Struct(">I")
-_END = Struct(">II32s")
-_END_MARK = 0xFFFF_FFFF
+_END = Struct(">BI32s")
+_END_MARK = 0
+_LONG = 255
 _INTACT = "HASH_MISMATCH at event {}: the events up to this one are intact, what follows them is not"
 
 
@@ -86,11 +89,15 @@ def pack(match_id: str, events: Sequence[bytes]) -> bytes:
     deflate = zlib.compressobj(level=6, wbits=-zlib.MAX_WBITS)
     parts = [MAGIC, deflate.compress(_U16.pack(len(encoded_id)) + encoded_id)]
     for event, check in zip(events, checks, strict=True):
-        parts.append(deflate.compress(_U32.pack(len(event)) + event + check))
+        parts.append(deflate.compress(_length(len(event)) + event + check))
     parts.append(deflate.compress(_END.pack(_END_MARK, head.events, head.digest)))
     parts.append(deflate.flush())
     body = b"".join(parts)
     return body + sha256(body).digest()
+
+
+def _length(size: int) -> bytes:
+    return bytes((size,)) if 0 < size < _LONG else bytes((_LONG,)) + _U32.pack(size)
 
 
 def unpack(data: bytes) -> Log:
@@ -149,9 +156,11 @@ def _read_events(stream: Inflater, digest: bytes, events: list[bytes]) -> tuple[
     while True:
         place = len(events) + 1
         try:
-            length = _U32.unpack(stream.take(_U32.size))[0]
+            length = stream.take(1)[0]
             if length == _END_MARK:
                 return digest, None
+            if length == _LONG:
+                length = _U32.unpack(stream.take(_U32.size))[0]
             if length > chain.MAX_EVENT_BYTES:
                 return digest, DamagedLogError(place, f"HASH_MISMATCH at event {place}: its length is impossible")
             size += length

@@ -20,6 +20,9 @@ class Chance(Protocol):
     def substitute(self, seat: int, decision_id: int, count: int) -> int:
         """Returns which of `count` legal actions stands in for a missing answer."""
 
+    def bot_seed(self, seat: int) -> int:
+        """Returns the seed of a house bot that steps in at a seat."""
+
 
 class SeededChance:
     """Chance as dealing.md defines it: everything follows from the match seed."""
@@ -41,6 +44,10 @@ class SeededChance:
         """Draws for the label of the substitute."""
         return dealing.Draws(self._seed, dealing.substitute_label(seat, decision_id)).below(count)
 
+    def bot_seed(self, seat: int) -> int:
+        """Draws for a label of its own."""
+        return dealing.Draws(self._seed, f"bot-seed/{seat}").below(2**32)
+
 
 class SealedChance:
     """Chance before the nonces are complete: nothing may be drawn yet."""
@@ -54,5 +61,9 @@ class SealedChance:
         raise AssertionError("drawn before the seed was known")
 
     def substitute(self, seat: int, decision_id: int, count: int) -> int:
+        """Refuses."""
+        raise AssertionError("drawn before the seed was known")
+
+    def bot_seed(self, seat: int) -> int:
         """Refuses."""
         raise AssertionError("drawn before the seed was known")

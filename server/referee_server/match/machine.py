@@ -27,7 +27,7 @@ RAW_KEPT: Final = 256
 STRAYS_KEPT: Final = 5
 """How many stray answers of a seat are put on record; the rest are counted."""
 
-_FIELDS: Final = {
+FIELDS: Final = {
     event_pb2.SeatFilled: "seat_filled",
     event_pb2.SeatOffered: "seat_offered",
     event_pb2.SeatReady: "seat_ready",
@@ -74,6 +74,10 @@ class Machine:
             nonces = [seat.nonce for seat in self.match.seats]
             self.chance = SeededChance(dealing.match_seed(self.match.deal_id, self.secret, nonces))
 
+    def hidden_seed(self, seat: int) -> int:
+        """Returns a seed for a house bot that steps in at a seat: one that nobody at the table can know."""
+        return self.chance.bot_seed(seat)
+
     def begin(self) -> list[event_pb2.MatchEvent]:
         """Returns what follows from the creation alone, at match time 0: all of it where only house bots play."""
         return self._events(self._follow(), 0)
@@ -91,19 +95,18 @@ class Machine:
         match = self.match
         events: list[event_pb2.MatchEvent] = []
         while payload is not None:
-            event = event_pb2.MatchEvent(
-                sequence=match.sequence + 1,
-                match_time_us=now_us,
-                **{_FIELDS[type(payload)]: payload},  # type: ignore[arg-type]  # the field of this type
-            )
-            self._take(event)
+            event = self._envelope(payload, now_us)
+            match.evolve(event)
             events.append(event)
             payload = self._follow()
         return events
 
-    def _take(self, event: event_pb2.MatchEvent) -> None:
-        """Takes a decided event into the match, before what follows from it is decided."""
-        self.match.evolve(event)
+    def _envelope(self, payload: Message, now_us: int) -> event_pb2.MatchEvent:
+        return event_pb2.MatchEvent(
+            sequence=self.match.sequence + 1,
+            match_time_us=now_us,
+            **{FIELDS[type(payload)]: payload},  # type: ignore[arg-type]  # the field of this type
+        )
 
     def wake_at(self) -> int | None:
         """Returns the match time at which a `Tick` is due, or None."""

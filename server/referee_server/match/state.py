@@ -352,7 +352,7 @@ class Match:
             return
         if event.HasField("decision_id"):
             seat.spent(event.think_us, event.transit_us, event.lateness_us)
-        self.asked_again = 0
+            self.asked_again = 0
         limit = self.created.spec.policy.strikes
         if event.action == match_pb2.FAULT_ACTION_REPLACE or 0 < limit <= event.strike_count:
             seat.replace_due = not seat.replaced

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from referee.v1 import event_pb2, match_pb2
 from referee_client import convert
@@ -17,7 +18,7 @@ from referee_server.match import inputs
 from referee_server.match.chance import SealedChance
 from referee_server.match.errors import RefusedError
 from referee_server.match.inputs import NotNowError
-from referee_server.match.machine import Machine
+from referee_server.match.machine import FIELDS, Machine
 from referee_server.match.spec import check_seats, settle
 from referee_server.match.state import AGENT, BOT, DECIDE_VERSION, OPEN, Match, begin
 
@@ -93,13 +94,25 @@ class _Checker(Machine):
         """Decides what follows from the creation, unless the log ends with that: it is stored by itself."""
         return super().begin() if len(self.log) > 1 else []
 
-    def _take(self, event: event_pb2.MatchEvent) -> None:
-        stored = self.due
-        event.sequence = stored.sequence
-        if event != stored:
-            raise LogError(stored.sequence, _difference(event, stored), newer=not stored.WhichOneof("payload"))
-        super()._take(event)
-        self.place += 1
+    def _events(self, payload: Message | None, now_us: int) -> list[event_pb2.MatchEvent]:
+        """Holds each decided event against the stored one, and takes the stored one in."""
+        while payload is not None:
+            stored = self.due
+            kind = FIELDS[type(payload)]
+            same = (
+                stored.WhichOneof("payload") == kind
+                and getattr(stored, kind) == payload
+                and stored.match_time_us == now_us
+                and not stored.ignorable
+                and not len(UnknownFieldSet(stored))
+            )
+            if not same:
+                mine = self._envelope(payload, now_us)
+                raise LogError(stored.sequence, _difference(mine, stored), newer=not stored.WhichOneof("payload"))
+            self.match.evolve(stored)
+            self.place += 1
+            payload = self._follow()
+        return []
 
     def _substitute(self) -> Message:
         if self.secret is not None:
@@ -312,7 +325,7 @@ def _check_first(event: event_pb2.MatchEvent, match: Match) -> None:
     for number, (seat, asked) in enumerate(zip(created.seats, spec.seats, strict=True)):
         match asked.WhichOneof("kind"):
             case "bot":
-                fits = seat.kind == BOT and seat.name == asked.bot and seat.bot_seed == asked.bot_seed
+                fits = seat.kind == BOT and seat.name == asked.bot and asked.bot_seed in (0, seat.bot_seed)
             case "agent":
                 fits = seat.kind == AGENT and bool(seat.agent_id) and not seat.bot_seed
             case _:

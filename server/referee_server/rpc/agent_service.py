@@ -18,7 +18,8 @@ from referee_server.match.errors import RefusedError
 from referee_server.rpc.gate import Caller, Gate
 from referee_server.rpc.register import WRITE_DEADLINE_S, Context, parse
 from referee_server.tables.clock import Clock
-from referee_server.tables.hall import SERVER_VERSION, Hall
+from referee_server.tables.creation import SERVER_VERSION
+from referee_server.tables.hall import Hall
 from referee_server.tables.rates import MESSAGES_PER_S, REFUSALS
 from referee_server.tables.session import MAX_ITEMS, MAX_MATCHES, MAX_REQUEST_BYTES, Session
 from referee_server.tables.table import Table
@@ -28,7 +29,6 @@ _log = structlog.get_logger(__name__)
 PROTOCOL_VERSION: Final = 1
 HELLO_DEADLINE_S: Final = 10.0
 """How long a stream may take to begin, in seconds."""
-_ASKED_FOR: Final = (event_pb2.ANSWER_STATUS_ACCEPTED, event_pb2.ANSWER_STATUS_FAULTED)
 _MAX_POSITIONS: Final = MAX_MATCHES
 
 
@@ -46,6 +46,7 @@ class AgentService:
             # Who has no credential need not say Hello to be told so.
             await self._gate.admit(caller, "")
         items, index = await self._first_items(context)
+        received_us = self._hall.clock.now_us()
         hello = items[0].hello
         _check_hello(hello)
         agent = await self._gate.admit(caller, hello.name)
@@ -69,36 +70,46 @@ class AgentService:
         try:
             await self._hall.attach(session)
             stream = _Stream(self._hall, session)
-            stream.take(items[1:], index, self._hall.clock.now_us())
-            reader = asyncio.ensure_future(self._read(context, stream))
             writer = asyncio.ensure_future(_write(context, session, self._hall.clock))
-            closed = asyncio.ensure_future(session.wait_closed())
-            done, _ = await asyncio.wait((reader, writer, closed), return_when=asyncio.FIRST_COMPLETED)
-            if reader in done:
-                reader.result()
+            if stream.take(items[1:], index, received_us):
+                reader = asyncio.ensure_future(self._read(context, stream))
+                closed = asyncio.ensure_future(session.wait_closed())
+                done, _ = await asyncio.wait((reader, writer, closed), return_when=asyncio.FIRST_COMPLETED)
+                for ended in (reader, writer):
+                    if ended in done:
+                        ended.result()
         finally:
             self._hall.detach(session)
-            for task in (reader, closed):
-                await _finish(task)
-            if session.left and writer is not None and not writer.done():
-                # What is on its way is still told: verdicts of the last answers, the end of matches.
-                await self._hall.committer.settled()
-                session.finish()
-                await asyncio.wait((writer,), timeout=WRITE_DEADLINE_S)
-            await _finish(writer)
-            _log.info("stream_ended", left=session.left, reason=session.closed.name if session.closed else "")
+            # A lost client shows as the end of what it sends, and then cancels this very call: whatever is not
+            # cancelled before the first wait would be left behind.
+            _drop(reader, closed)
+            try:
+                if session.left and writer is not None and not writer.done():
+                    # What is on its way is still told: verdicts of the last answers, the end of matches.
+                    await self._hall.committer.settled()
+                    session.finish()
+                    await asyncio.wait((writer,), timeout=WRITE_DEADLINE_S)
+            finally:
+                _drop(writer)
+                _log.info("stream_ended", left=session.left, reason=session.closed.name if session.closed else "")
+            if writer is not None:
+                await asyncio.wait((writer,))
         if session.closed is not None:
             raise session.closed
 
     async def _first_items(self, context: Context) -> tuple[list[pb.ClientItem], int]:
         reading = asyncio.ensure_future(context.read())
-        done, _ = await asyncio.wait((reading,), timeout=self._hello_deadline_s)
-        if not done:
-            await _finish(reading)
+        try:
+            done, _ = await asyncio.wait((reading,), timeout=self._hello_deadline_s)
+        finally:
+            _drop(reading)
         data = reading.result() if done else grpc.aio.EOF
         items = _items(data) if isinstance(data, bytes) else []
         if not items or items[0].WhichOneof("item") != "hello":
-            raise RefusedError(reason_pb.ERROR_REASON_NO_HELLO, "a stream begins with Hello, within ten seconds")
+            raise RefusedError(
+                reason_pb.ERROR_REASON_NO_HELLO,
+                f"a stream begins with Hello, within {self._hello_deadline_s:g} seconds",
+            )
         return items, 1
 
     async def _read(self, context: Context, stream: _Stream) -> None:
@@ -191,11 +202,7 @@ class _Stream:
     def _answer(self, answer: pb.Answer, received_us: int) -> None:
         table = self._session.tables.get(answer.match_id)
         if table is not None:
-            verdict = table.answer(self._session, answer, received_us)
-            if verdict.status in _ASKED_FOR or self._may_reply(received_us):
-                self._hall.committer.tell(self._session, pb.ServerItem(verdict=verdict))
-            if verdict.asked_again:
-                table.ask_again(self._session)
+            table.answer(self._session, answer, received_us, lambda: self._may_reply(received_us))
             return
         if not self._may_reply(received_us):
             return
@@ -297,11 +304,9 @@ async def _write(context: Context, session: Session, clock: Clock) -> None:
             watchdog.cancel()
 
 
-async def _finish(task: asyncio.Future[object] | asyncio.Future[None] | None) -> None:
-    """Cancels a task and waits for it; what it raised is not of interest any more."""
-    if task is None:
-        return
-    task.cancel()
-    await asyncio.wait((task,))
-    if not task.cancelled():
-        task.exception()
+def _drop(*tasks: asyncio.Future[object] | asyncio.Future[None] | None) -> None:
+    """Cancels tasks; what they raise is not of interest any more."""
+    for task in tasks:
+        if task is not None:
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            task.cancel()

@@ -8,7 +8,8 @@ from referee_games import bots, registry
 from referee_games.contract import Game, Option
 from referee_server.rpc.agent_service import PROTOCOL_VERSION
 from referee_server.rpc.gate import Caller, Gate
-from referee_server.tables.hall import SERVER_VERSION, Hall
+from referee_server.tables.creation import SERVER_VERSION
+from referee_server.tables.hall import Hall
 
 
 class GameService:

@@ -80,6 +80,9 @@ class Gate:
         hashed = hash_credential(found.group(1))
         if hmac.compare_digest(hashed, self._host_hash):
             return Caller(host=True)
+        return self._caller(hashed)
+
+    def _caller(self, hashed: bytes) -> Caller:
         row = self._coming.get(hashed) or self._hall.journal.agent_by_hash(hashed)
         if row is None:
             return Caller(credential_hash=hashed)
@@ -105,12 +108,16 @@ class Gate:
             raise RefusedError(
                 reason_pb.ERROR_REASON_AGENT_ONLY, "the host's credential does not play; use one of the agent's own"
             )
+        if caller.credential_hash is None:
+            raise unknown_credential()
+        # Looked up again: between the start of the call and its Hello the credential may have registered elsewhere.
+        caller = self._caller(caller.credential_hash)
         if caller.revoked:
             raise RefusedError(reason_pb.ERROR_REASON_CREDENTIAL_REVOKED, "this credential has been revoked")
         if caller.agent is not None:
+            await self._hall.committer.settled()  # it may be on its way to the journal still
             return caller.agent
-        if caller.credential_hash is None:
-            raise unknown_credential()
+        assert caller.credential_hash is not None
         if not self.open_registration:
             raise RefusedError(
                 reason_pb.ERROR_REASON_REGISTRATION_CLOSED,
@@ -122,8 +129,14 @@ class Gate:
         """Registers an agent and returns it once that is stored.
 
         Raises:
-            RefusedError: NAME_INVALID or NAME_TAKEN.
+            RefusedError: NAME_INVALID, NAME_TAKEN, or FIELD_INVALID where another agent has the credential.
         """
+        if credential_hash in self._coming or self._hall.journal.agent_by_hash(credential_hash) is not None:
+            raise RefusedError(
+                reason_pb.ERROR_REASON_FIELD_INVALID,
+                "a credential's hash has 32 bytes, and no other agent has it",
+                field="credential_hash",
+            )
         name = check_name(name)
         folded = fold_name(name)
         taken = self._hall.journal.agent_by_name(folded)

@@ -12,7 +12,8 @@ from referee_server.journal import MatchRow, pack
 from referee_server.match.errors import RefusedError
 from referee_server.match.verify import LogError, parse, verify
 from referee_server.rpc.gate import Caller, Gate
-from referee_server.tables.hall import Hall, unknown_match
+from referee_server.tables.creation import unknown_match
+from referee_server.tables.hall import Hall
 
 _PIECE: Final = 64 * 1024
 

@@ -12,14 +12,15 @@ from referee.v1 import event_pb2, match_pb2
 from referee.v1 import match_service_pb2 as pb
 from referee_client import convert
 from referee_games.contract import PUBLIC, shown
-from referee_server.journal import ClosedError, MatchRow
+from referee_server.journal import MatchRow
 from referee_server.match.errors import RefusedError
 from referee_server.match.state import Match, begin
 from referee_server.match.verify import parse, replay
 from referee_server.match.views import ALL, Projector
 from referee_server.rpc.gate import Caller, Gate, unknown_credential
 from referee_server.rpc.listing import match_of
-from referee_server.tables.hall import Hall, unknown_match
+from referee_server.tables.creation import unknown_match
+from referee_server.tables.hall import Hall
 
 HEARTBEAT_S: Final = 10.0
 """How often a watcher hears something, in seconds."""
@@ -82,7 +83,8 @@ class MatchService:
             raise _invalid("after_sequence", "a position is 0 or more")
         if not 0 <= request.delay_ms <= _DAY_MS or (request.delay_ms and audience != ALL):
             raise _invalid("delay_ms", f"delay_ms is from 0 to {_DAY_MS}, and only for the view `all`")
-        watch = _Watch(self._hall, request, audience)
+        # Milliseconds of pure computing for a long match, on which nothing else may have to wait.
+        watch = await asyncio.to_thread(_Watch, self._hall, request, audience)
         async for response in watch.responses(self._heartbeat_s):
             yield response
 
@@ -146,6 +148,7 @@ class _Watch:
         self._history = history[request.after_sequence :]
         self._known = len(events)
         self._match = replay(events)
+        self._failure: Exception | None = None
 
     async def responses(self, heartbeat_s: float) -> AsyncIterator[pb.WatchMatchResponse]:
         first = pb.WatchMatchResponse(through_sequence=self._request.after_sequence)
@@ -189,7 +192,8 @@ class _Watch:
                         yield pb.WatchMatchResponse(events=[event], through_sequence=through)
                 if not delay_us:
                     yield pb.WatchMatchResponse(events=events, through_sequence=through)
-            await follower
+            if self._failure is not None:
+                raise self._failure
         finally:
             follower.cancel()
             await asyncio.wait((follower,))
@@ -206,8 +210,8 @@ class _Watch:
                 seen = self._projector.see(parse(records))
                 for start in range(0, len(seen), _PIECE):
                     await queue.put(seen[start : start + _PIECE])
-        except ClosedError:
-            pass  # the referee is shutting down
+        except Exception as error:
+            self._failure = error  # raised where the watcher waits
         await queue.put(None)
 
 
@@ -237,9 +241,10 @@ def _from_token(token: str) -> int:
         return 0
     try:
         text = base64.urlsafe_b64decode(token.encode()).decode() if len(token) <= 64 else ""
-        if _to_token(int(text.removeprefix("m"))) != token:
+        number = int(text.removeprefix("m"))
+        if _to_token(number) != token or not 0 < number < 1 << 63:
             raise ValueError
-        return int(text.removeprefix("m"))
+        return number
     except ValueError:
         raise RefusedError(
             reason_pb.ERROR_REASON_PAGE_TOKEN_INVALID, "a page token is the next_page_token of the page before"

@@ -18,8 +18,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from referee.v1 import error_reason_pb2 as reason_pb
-from referee_server.journal import LogError as DamageError
-from referee_server.journal import StorageError
+from referee_server.journal import ClosedError, LogError, StorageError
 from referee_server.match.errors import RefusedError
 from referee_server.rpc.errors import abort, internal
 from referee_server.rpc.gate import Caller, Gate
@@ -96,12 +95,13 @@ async def _ended_well(call: Callable[[Caller], Awaitable[T]], context: Context, 
         return await call(gate.identify(_authorization(context)))
     except RefusedError as error:
         refused = error
-    except DamageError as error:
-        refused = RefusedError(
-            reason_pb.ERROR_REASON_LOG_DAMAGED, f"the log is damaged at event {error.place}", place=error.place
-        )
     except StorageError:
         refused = RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be read or written")
+    except LogError as error:
+        place = error.place
+        refused = RefusedError(reason_pb.ERROR_REASON_LOG_DAMAGED, f"the log is damaged at event {place}", place=place)
+    except ClosedError:
+        refused = RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
     except grpc.aio.AbortError:
         raise
     except Exception as error:
@@ -124,15 +124,17 @@ def _authorization(context: Context) -> str | bytes | None:
 
 
 async def _write_all(responses: AsyncIterator[Message], context: Context) -> None:
+    received = 0
     try:
         async for response in responses:
             try:
                 await asyncio.wait_for(context.write(response.SerializeToString()), WRITE_DEADLINE_S)
             except TimeoutError:
-                through = getattr(response, "through_sequence", None)
-                metadata = {} if through is None else {"resume_from": through}
+                # What was written before arrives before the status does; this message may not.
+                metadata: dict[str, Any] = {"resume_from": received} if hasattr(response, "through_sequence") else {}
                 raise RefusedError(
                     reason_pb.ERROR_REASON_SLOW_CONSUMER, "the reader is too slow; go on from where it was", **metadata
                 ) from None
+            received = getattr(response, "through_sequence", 0)
     finally:
         await responses.aclose()  # type: ignore[attr-defined]  # an async generator

@@ -27,7 +27,7 @@ class RegistryService:
     async def AddAgent(self, request: pb.AddAgentRequest, caller: Caller) -> pb.AddAgentResponse:  # noqa: N802
         """Registers an agent under a credential that the host passes on."""
         self._gate.check_host(caller)
-        if len(request.credential_hash) != 32 or self._hall.journal.agent_by_hash(request.credential_hash):
+        if len(request.credential_hash) != 32:
             raise RefusedError(
                 reason_pb.ERROR_REASON_FIELD_INVALID,
                 "a credential's hash has 32 bytes, and no other agent has it",
@@ -42,9 +42,8 @@ class RegistryService:
         row = self._hall.find_agent(request.agent)
         self._hall.committer.store(AgentRevoked(row.agent_id))
         await self._hall.committer.settled()
-        session = self._hall.session_of(row.agent_id)
-        if session is not None:
-            session.close(RefusedError(reason_pb.ERROR_REASON_CREDENTIAL_REVOKED, "this credential has been revoked"))
+        why = RefusedError(reason_pb.ERROR_REASON_CREDENTIAL_REVOKED, "this credential has been revoked")
+        self._hall.end_stream(row.agent_id, why)
         revoked = self._hall.journal.agent(row.agent_id)
         assert revoked is not None
         return pb.RevokeAgentResponse(agent=self._message(revoked))

@@ -65,18 +65,19 @@ class Committer:
 
     def store(self, record: Record) -> None:
         """Stores a record with the next commit."""
-        self._pending.records.append(record)
-        self._schedule()
+        if self.failed is None:
+            self._pending.records.append(record)
+            self._schedule()
 
     def tell(self, receiver: Receiver, item: agent_pb.ServerItem) -> None:
         """Gives an item to a receiver after the next commit, in the order of calls."""
-        self._pending.told.append(lambda: receiver.push(item))
-        self._schedule()
+        self.then(lambda: receiver.push(item))
 
     def then(self, callback: Callable[[], None]) -> None:
         """Calls back after the next commit, in the order of calls."""
-        self._pending.told.append(callback)
-        self._schedule()
+        if self.failed is None:
+            self._pending.told.append(callback)
+            self._schedule()
 
     async def settled(self) -> None:
         """Waits until all that was stored so far is committed and told.
@@ -115,7 +116,8 @@ class Committer:
         error = await asyncio.shield(asyncio.to_thread(self._attempt, batch))
         self._task = None
         self._settle(batch, error)
-        if self._pending.records or self._pending.told:
+        # Who began to wait during the commit waits for the next one, even when there is nothing to store in it.
+        if self._pending.records or self._pending.told or self._pending.waiters:
             self._schedule()
 
     def _attempt(self, batch: _Batch) -> Exception | None:
@@ -165,9 +167,12 @@ class Committer:
         # A batch that the journal refuses is a fault of ours; what was to be stored is lost all the same, so stop.
         _log.error("storage_failed", error=type(cause).__name__, exc_info=not isinstance(cause, StorageError))
         error = cause if isinstance(cause, StorageError) else StorageError("the journal refused a batch")
+        if error is not cause:
+            error.__cause__ = cause
         self.failed = error
         batch.wake(error)
         self._pending.wake(error)
+        self._pending = _Batch()
         self._on_failure(error)
 
 
@@ -178,6 +183,9 @@ class _Batch:
         self.records: list[Record] = []
         self.told: list[Callable[[], None]] = []
         self.waiters: list[asyncio.Future[None]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.records or self.told or self.waiters)
 
     def wake(self, error: StorageError | None) -> None:
         for waiter in self.waiters:

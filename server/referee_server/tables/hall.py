@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import itertools
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import error_reason_pb2 as reason_pb
-from referee.v1 import event_pb2, match_pb2
-from referee_client import convert
+from referee.v1 import match_pb2
 from referee_games import dealing, registry
 from referee_games.contract import shown
-from referee_server import __version__, failpoints
+from referee_server import failpoints
 from referee_server.journal import (
     AgentRow,
     EventsAdded,
     Journal,
+    JournalError,
     LogStored,
     MatchAdded,
     MatchRow,
@@ -34,11 +30,12 @@ from referee_server.journal import (
     pack,
 )
 from referee_server.journal import LogError as DamageError
-from referee_server.match import inputs, spec
+from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
-from referee_server.match.state import DECIDE_VERSION, OPEN, Match, begin
+from referee_server.match.state import OPEN, Match, begin
 from referee_server.match.verify import rebuild
+from referee_server.tables import creation, messages, seating
 from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
 from referee_server.tables.lateness import LatenessMeter
@@ -49,11 +46,7 @@ from referee_server.tables.table import Table
 
 _log = structlog.get_logger(__name__)
 
-SERVER_VERSION: Final = f"referee {__version__}"
-_PRACTICE_LABEL: Final = "practice"
-_PRACTICE_BOT: Final = "greedy"
-_MAX_ID: Final = 64
-"""No id is longer, in characters; longer text is not looked up."""
+_ID_LENGTH: Final = 26
 _DRAIN_LOOK_S: Final = 0.01
 _CHECKPOINT_S: Final = 0.5
 _REST_US: Final = 10_000_000
@@ -111,16 +104,19 @@ class Hall:
             on_failure=self._storage_failed,
             on_stall=self._storage_stalled,
         )
+        self.meter = LatenessMeter(clock, self._seat_everybody)
+        self.draining = False
         self.on_serving: Callable[[bool], None] = lambda serving: None
         self._stalled_us = 0
+        self._buckets: dict[str, Bucket] = {}
+        self._checkpointing: asyncio.Task[None] | None = None
         self._random_bytes = random_bytes
         self._tables: dict[str, Table] = {}
         self._sessions: dict[str, Session] = {}
-        self.meter = LatenessMeter(clock, self._seat_everybody)
-        self.draining = False
-        self._buckets: dict[str, Bucket] = {}
+        self._arriving: dict[str, Session] = {}
+        # Matches on their way to the journal, by request id.
+        self._coming: dict[str, Table] = {}
         self._somebody_came = asyncio.Event()
-        self._checkpointing: asyncio.Task[None] | None = None
         self._archiving: set[asyncio.Task[None]] = set()
         self._practice_games = itertools.cycle(registry.names())
 
@@ -132,8 +128,15 @@ class Hall:
         return self.draining or self.committer.stalled
 
     def session_of(self, agent_id: str) -> Session | None:
-        """Returns the agent's stream, if it has one."""
-        return self._sessions.get(agent_id)
+        """Returns the agent's stream, if it has one that has been taken in."""
+        session = self._sessions.get(agent_id)
+        return session if session is not None and session.attached else None
+
+    def close_session(self, agent_id: str, why: RefusedError) -> None:
+        """Ends the agent's stream, if it has one."""
+        session = self._sessions.get(agent_id)
+        if session is not None:
+            session.close(why)
 
     def stored_events(self, match_id: str) -> list[bytes]:
         """Returns the events of a match that are committed."""
@@ -165,15 +168,14 @@ class Hall:
         self._start_archiving(table.match_id)
         self._seat_everybody()
 
-    def _start_archiving(self, match_id: str) -> None:
-        task = asyncio.ensure_future(self._archive(match_id))
-        self._archiving.add(task)
-        task.add_done_callback(self._archiving.discard)
+    # Keeping house.
 
     def start(self) -> int:
         """Takes up what the last run left, and begins to keep house; returns how many matches go on."""
         self._checkpointing = asyncio.ensure_future(self._checkpoint())
-        return self._resume_all()
+        for row in self.journal.unarchived():
+            self._start_archiving(row.match_id)
+        return self.resume_all()
 
     async def _checkpoint(self) -> None:
         """Moves what was committed to its place, often and aside, so that it never takes long.
@@ -192,6 +194,11 @@ class Hall:
             except StorageError as error:
                 self.committer.fail(error)
 
+    def _start_archiving(self, match_id: str) -> None:
+        task = asyncio.ensure_future(self._archive(match_id))
+        self._archiving.add(task)
+        task.add_done_callback(self._archiving.discard)
+
     async def _archive(self, match_id: str) -> None:
         try:
             failpoints.hit("archive.before")
@@ -202,6 +209,8 @@ class Hall:
             _log.error("match_damaged", match_id=match_id, place=error.place)
         except StorageError as error:
             self.committer.fail(error)
+        except JournalError:
+            _log.exception("archive_failed", match_id=match_id)  # it stays as it is
         else:
             failpoints.hit("archive.after")
             self.committer.store(LogStored(match_id, blob))
@@ -209,8 +218,7 @@ class Hall:
     def _storage_failed(self, error: StorageError) -> None:
         self.stopped.set()
         why = RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written; the referee stops")
-        for session in self._sessions.values():
-            session.close(why)
+        self._close_all(why)
 
     def _storage_stalled(self, stalled: bool) -> None:
         self.on_serving(not stalled)
@@ -225,6 +233,10 @@ class Hall:
         for table in list(self._tables.values()):
             table.advance()
         self._seat_everybody()
+
+    def _close_all(self, why: RefusedError) -> None:
+        for session in (*self._sessions.values(), *self._arriving.values()):
+            session.close(why)
 
     # Matches.
 
@@ -245,55 +257,36 @@ class Hall:
             RefusedError: the spec is not one, or the request id was used for another.
         """
         self.check_storage()
+        settled, options = creation.settle(asked)
         if request_id:
-            row = self.journal.match_by_request(request_id)
-            if row is not None:
-                return self._repeated(row, asked)
-        game = spec.find_game(asked.game)
-        try:
-            options = spec.configure(game, convert.options_from(asked.game, asked.options))
-        except ValueError as error:
-            raise RefusedError(
-                reason_pb.ERROR_REASON_OPTION_INVALID, str(error), field="spec.options", option="?"
-            ) from None
-        spec.check_seats(asked, game, options)
-        settled = spec.settle(asked)
-        settled.options.CopyFrom(convert.options_to(asked.game, options))
-        seats = [self._seat(number, seat, asked.game) for number, seat in enumerate(settled.seats)]
+            earlier = self._requested(request_id, asked, settled)
+            if earlier is not None:
+                return earlier
+        seats = [self._seat(number, seat) for number, seat in enumerate(settled.seats)]
         agents = [seat.agent_id for seat in seats if seat.agent_id]
         if len(set(agents)) != len(agents):
             raise RefusedError(
                 reason_pb.ERROR_REASON_AGENT_REPEATED, "an agent takes one seat of a match", field="spec.seats"
             )
+        given = bool(asked.given_secret)
         secret = asked.given_secret or self._random_bytes(dealing.SECRET_BYTES)
-        match_id = _id_from(asked, options) if asked.given_secret else _id(self._random_bytes(16))
-        if asked.given_secret and self.journal.match(match_id) is not None:
+        match_id = creation.id_from(asked, options) if given else creation.id_of(self._random_bytes(16))
+        if match_id in self._tables or (given and self.journal.match(match_id) is not None):
             raise RefusedError(
                 reason_pb.ERROR_REASON_FIELD_INVALID,
                 f"this match has been played from the same secret: {match_id}",
                 field="spec.given_secret",
             )
         now_ns = self.clock.wall_ns()
-        created = event_pb2.MatchCreated(
-            match_id=match_id,
-            spec=settled,
-            seats=seats,
-            deal_id=match_id,
-            commitment=dealing.commitment(match_id, secret),
-            unsealed=bool(asked.given_secret),
-            decide_version=DECIDE_VERSION,
-            create_time=Timestamp(seconds=now_ns // 10**9, nanos=now_ns % 10**9),
-            server_version=SERVER_VERSION,
-            nonces_taken=True,
-        )
-        event = event_pb2.MatchEvent(sequence=1, match_created=created)
+        creation.seed_bots(seats, secret if given else self._random_bytes(dealing.SECRET_BYTES))
+        event = creation.created(match_id, settled, seats, secret, now_ns, given=given)
         table = Table(self, Machine(begin(event), secret), asked.label, now_ns)
         self._tables[match_id] = table
         failpoints.hit("match.create")
         self.committer.store(
             MatchAdded(
                 match_id=match_id,
-                game=game.name,
+                game=settled.game,
                 request_id=request_id,
                 secret=secret,
                 summary=table.summary().SerializeToString(),
@@ -302,19 +295,32 @@ class Hall:
             )
         )
         self.committer.store(EventsAdded(match_id, (event.SerializeToString(),)))
-        _log.info("match_created", match_id=match_id, game=game.name, label=asked.label)
+        _log.info("match_created", match_id=match_id, game=settled.game, label=asked.label)
+        if request_id:
+            self._coming[request_id] = table
+            self.committer.then(lambda: self._coming.__delitem__(request_id))
         # Nothing of the match leaves before its creation is stored.
         self.committer.then(lambda: failpoints.hit("match.created"))
         self.committer.then(table.begin)
         self.committer.then(self._seat_everybody)
         return match_id
 
-    def _repeated(self, row: MatchRow, asked: match_pb2.MatchSpec) -> str:
-        if row.game != asked.game:
+    def _requested(self, request_id: str, asked: match_pb2.MatchSpec, settled: match_pb2.MatchSpec) -> str | None:
+        """Returns the match that a request id has brought about already; refuses when that was another request."""
+        coming = self._coming.get(request_id)
+        row = self.journal.match_by_request(request_id) if coming is None else None
+        if coming is not None:
+            match_id, created, secret = coming.match_id, coming.match.created, coming.machine.secret
+        elif row is not None:
+            match_id, secret = row.match_id, self.journal.secret(row.match_id)
+            created = parse(self.journal.read(match_id, limit=1))[0].match_created
+        else:
+            return None
+        if not creation.is_repeat(created, secret, asked, settled):
             raise RefusedError(reason_pb.ERROR_REASON_REQUEST_ID_REUSED, "that request id was used for another request")
-        return row.match_id
+        return match_id
 
-    def _seat(self, number: int, asked: match_pb2.SeatSpec, game: str) -> match_pb2.Seat:
+    def _seat(self, number: int, asked: match_pb2.SeatSpec) -> match_pb2.Seat:
         match asked.WhichOneof("kind"):
             case "bot":
                 return match_pb2.Seat(
@@ -349,9 +355,9 @@ class Hall:
         """
         self.check_storage()
         table = self._tables.get(match_id)
-        if table is None or table.match.over:
+        if table is None or table.match.over or table.broken:
             if table is None and self.journal.match(match_id) is None:
-                raise unknown_match(match_id)
+                raise creation.unknown_match(match_id)
             raise RefusedError(reason_pb.ERROR_REASON_MATCH_OVER, "the match has ended", match_id=shown(match_id))
         table.feed(inputs.Stop(match_pb2.END_REASON_CANCELLED, note))
 
@@ -362,10 +368,9 @@ class Hall:
         if self.committer.failed is not None or self.committer.stalled:
             raise RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written for now")
 
-    def _resume_all(self) -> int:
+    def resume_all(self) -> int:
+        """Takes up every match that was being played when the service last ended; returns how many."""
         count = 0
-        for row in self.journal.unarchived():
-            self._start_archiving(row.match_id)
         matches = self._rebuild_all()
         for row in self.journal.running():
             if row.damaged_at:
@@ -416,66 +421,51 @@ class Hall:
         Raises:
             StorageError: the storage has failed.
         """
-        old = self._sessions.get(session.agent_id)
+        agent_id = session.agent_id
+        superseded = RefusedError(
+            reason_pb.ERROR_REASON_SUPERSEDED, "a newer stream of this agent took over; do not reconnect"
+        )
+        arriving = self._arriving.pop(agent_id, None)
+        if arriving is not None:
+            arriving.close(superseded)
+        old = self._sessions.get(agent_id)
         if old is not None:
-            old.close(
-                RefusedError(
-                    reason_pb.ERROR_REASON_SUPERSEDED, "a newer stream of this agent took over; do not reconnect"
-                )
-            )
-            self._drop(old)
-        self._sessions[session.agent_id] = session
-        self._somebody_came.set()
+            old.close(superseded)
+            self.detach(old)
+        # Until all of its past is committed the stream is nobody's, so that nothing is handed to it twice.
+        self._arriving[agent_id] = session
         await self.committer.settled()
         failpoints.hit("agent.attach")
-        if self._sessions.get(session.agent_id) is not session or session.closed is not None:
+        if self._arriving.get(agent_id) is not session:
             return
-        self._tell_ended(session)
+        del self._arriving[agent_id]
+        if session.closed is not None:
+            return
+        self._sessions[agent_id] = session
+        self._somebody_came.set()
         after = {position.match_id: position.after_sequence for position in session.hello.positions}
         for table in list(self._tables.values()):
-            if table.seats_of(session.agent_id):
+            if table.seats_of(agent_id):
                 table.attach(session, after)
         self._seat_everybody()
+        for match_id in after:
+            if match_id not in self._tables:
+                self._tell_ended(session, match_id)
+                await asyncio.sleep(0)  # there may be many
 
-    def _tell_ended(self, session: Session) -> None:
-        """Tells an agent the end of the matches that it believes to be running and that ended while it was away."""
-        for position in session.hello.positions:
-            if position.match_id in self._tables:
-                continue
-            for seat, result in self.held_seats(position.match_id, session.agent_id):
-                over = agent_pb.MatchOver(match_id=position.match_id, seat=seat, result=result)
-                session.push(agent_pb.ServerItem(match_over=over))
+    def _tell_ended(self, session: Session, match_id: str) -> None:
+        """Tells an agent of the end of a match that it missed, if it had a seat there."""
+        for seat, result in self.held_seats(match_id, session.agent_id):
+            session.push(messages.match_over(match_id, seat, result, result.digest))
 
     def held_seats(self, match_id: str, agent_id: str) -> list[tuple[int, match_pb2.MatchResult]]:
-        """Returns the seats that an agent had in a match that has ended, each with the result."""
-        row = self.journal.match(match_id) if len(match_id) <= _MAX_ID else None
+        """Returns the seats that an agent had in a match that has ended, each with the result and its digest."""
+        row = self.journal.match(match_id) if len(match_id) <= _ID_LENGTH else None
         if row is None or not row.final:
             return []
         match = match_pb2.Match.FromString(row.summary)
         match.result.digest = row.digest
         return [(seat.seat, match.result) for seat in match.seats if seat.agent_id == agent_id]
-
-    async def wait_for_sessions(self, count: int) -> None:
-        """Waits until that many agents are connected."""
-        while len(self._sessions) < count:
-            self._somebody_came.clear()
-            await self._somebody_came.wait()
-
-    def detach(self, session: Session) -> None:
-        """Takes note that a stream has ended; without effect if it is not its agent's stream any more."""
-        if self._sessions.get(session.agent_id) is session:
-            del self._sessions[session.agent_id]
-            self._drop(session)
-
-    def _drop(self, session: Session) -> None:
-        waiting = list(session.waiting)
-        session.waiting.clear()
-        for table in list(session.tables.values()):
-            if not table.match.over:
-                table.detach(session)
-        session.tables.clear()
-        for table in waiting:
-            table.advance()
 
     def bucket_of(self, session: Session) -> Bucket:
         """Returns what limits an agent's messages; it outlives its streams, so that a new one is no new start."""
@@ -496,6 +486,32 @@ class Hall:
         for table in list(self._tables.values()):
             table.accuse(agent_id, match_pb2.FAULT_KIND_CRASH)
 
+    def end_stream(self, agent_id: str, why: RefusedError) -> None:
+        """Ends an agent's stream, if it has one."""
+        for session in (self._sessions.get(agent_id), self._arriving.get(agent_id)):
+            if session is not None:
+                session.close(why)
+
+    async def wait_for_sessions(self, count: int) -> None:
+        """Waits until that many agents are connected."""
+        while len(self._sessions) < count:
+            self._somebody_came.clear()
+            await self._somebody_came.wait()
+
+    def detach(self, session: Session) -> None:
+        """Takes note that a stream has ended; without effect if it is not its agent's stream any more."""
+        if self._arriving.get(session.agent_id) is session:
+            del self._arriving[session.agent_id]
+        if self._sessions.get(session.agent_id) is session:
+            del self._sessions[session.agent_id]
+            self._drop(session)
+
+    def _drop(self, session: Session) -> None:
+        for table in list(session.tables.values()):
+            if not table.match.over:
+                table.detach(session)
+        session.tables.clear()
+
     def leave(self, session: Session) -> None:
         """Takes an agent's goodbye: no more matches, and no coming back to those at play."""
         session.left = True
@@ -509,7 +525,7 @@ class Hall:
             return
         for table in list(self._tables.values()):
             if table.match.filled_us is None:
-                self._fill(table)
+                seating.fill_open_seats(table, self._sessions.values())
             table.offer()
         if self.settings.practice:
             for session in sorted(self._sessions.values(), key=lambda one: one.idle_since_us):
@@ -517,43 +533,14 @@ class Hall:
                 if not session.tables and session.hello.takes_open_seats and session.has_room and rested:
                     self._practise(session)
 
-    def _fill(self, table: Table) -> None:
-        match = table.match
-        for seat in match.seats:
-            if seat.kind != OPEN:
-                continue
-            taken = {other.agent_id for other in match.seats}
-            waiting = [
-                session
-                for session in self._sessions.values()
-                if session.hello.takes_open_seats
-                and session.agent_id not in taken
-                and session.plays(match.game.name)
-                and session.has_room
-            ]
-            if not waiting:
-                return
-            session = min(waiting, key=lambda one: one.idle_since_us)
-            session.tables[match.match_id] = table
-            table.feed(inputs.Fill(seat.seat, session.agent_id, session.name))
-
     def _practise(self, session: Session) -> None:
-        for _ in registry.names():
-            name = next(self._practice_games)
-            if session.plays(name):
-                break
-        else:
+        asked = seating.practice_match(session, self._practice_games, self._random_bytes(1)[0])
+        if asked is None:
             return
-        game = spec.find_game(name)
-        seats = game.seats(game.configure({}))
-        mine = self._random_bytes(1)[0] % seats
-        asked = match_pb2.MatchSpec(game=name, label=_PRACTICE_LABEL)
-        for number in range(seats):
-            if number == mine:
-                asked.seats.add(agent=session.agent_id)
-            else:
-                asked.seats.add(bot=_PRACTICE_BOT)
-        match_id = self.create(asked)
+        try:
+            match_id = self.create(asked)
+        except RefusedError:
+            return  # its credential has been revoked a moment ago
         session.tables[match_id] = self._tables[match_id]
 
     async def drain(self, grace_s: float) -> None:
@@ -591,27 +578,8 @@ class Hall:
             await asyncio.wait((self._checkpointing,))
         failpoints.hit("stop.close")
         why = RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
-        for session in list(self._sessions.values()):
-            session.close(why)
+        self._close_all(why)
         if self._archiving:
             await asyncio.gather(*self._archiving, return_exceptions=True)
-        await self.committer.settled()
-
-
-def unknown_match(match_id: str) -> RefusedError:
-    """Returns the refusal for a match that does not exist."""
-    return RefusedError(
-        reason_pb.ERROR_REASON_MATCH_UNKNOWN, f"there is no match {shown(match_id)}", match_id=shown(match_id)
-    )
-
-
-def _id(data: bytes) -> str:
-    return base64.b32encode(data).decode().rstrip("=").lower()
-
-
-def _id_from(asked: match_pb2.MatchSpec, options: Mapping[str, object]) -> str:
-    """Returns the id of a match whose secret the host gave: everything follows from what he asked for."""
-    seats = [[seat.WhichOneof("kind"), seat.agent or seat.bot, seat.bot_seed] for seat in asked.seats]
-    dealer = asked.first_dealer if asked.HasField("first_dealer") else None
-    told = json.dumps([asked.game, sorted(options.items()), seats, dealer], separators=(",", ":"))
-    return _id(hashlib.sha256(b"referee.match.v1\0" + asked.given_secret + told.encode()).digest()[:16])
+        if self.committer.failed is None and not self.committer.stalled:
+            await self.committer.settled()

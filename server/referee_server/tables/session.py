@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from referee.v1 import agent_service_pb2 as agent_pb
@@ -11,6 +12,7 @@ from referee.v1 import error_reason_pb2 as reason_pb
 from referee_server.match.errors import RefusedError
 
 if TYPE_CHECKING:
+    from referee_server.tables.asking import Asking
     from referee_server.tables.table import Table
 
 MAX_ITEMS: Final = 256
@@ -25,7 +27,7 @@ _WAYS_KEPT: Final = 8
 """How many measurements of the way are kept; the shortest counts, since a longer one holds the agent's own delay."""
 _PING_EVERY_US: Final = 1_000_000
 _PINGS_OPEN: Final = 8
-_QUEUE_BASE: Final = 1_024  # items; a history of events may be longer, so it is sent from the journal in pieces
+_QUEUE_BASE: Final = 1_024  # items; a history of events may be longer, so it is queued as one and made when it is sent
 _QUEUE_PER_SEAT: Final = 16
 
 
@@ -38,10 +40,11 @@ class Session:
         hello: what it said of itself.
         tables: its matches that have not ended, by match id.
         open_count: how many decisions it has been sent and has not answered.
-        waiting: tables whose question waits until another one is answered, the longest first.
-        transit_us: the way to the agent and back, as measured by pings, in microseconds.
+        waiting: questions that wait until another one is answered, the longest first.
+        transit_us: the way to the agent and back, as measured by pings, in whole milliseconds, as microseconds.
         idle_since_us: since when it has room for another match.
         rests_until_us: until when no practice match is made for it.
+        attached: whether the hall has taken it in; until then the tables know nothing of it.
         closed: why it ended; None while it lives.
     """
 
@@ -53,7 +56,7 @@ class Session:
         self.max_open = min(hello.max_open_decisions or self.max_matches, MAX_MATCHES)
         self.tables: dict[str, Table] = {}
         self.open_count = 0
-        self.waiting: deque[Table] = deque()
+        self.waiting: deque[Asking] = deque()
         self.idle_since_us = now_us
         self.rests_until_us = now_us
         self.transit_us = 0
@@ -61,9 +64,10 @@ class Session:
         self._pings: dict[int, int] = {}
         self._ping_number = 0
         self._pinged_us: int | None = None
+        self.attached = False
         self.closed: RefusedError | None = None
         self.left = False
-        self._queue: deque[agent_pb.ServerItem] = deque()
+        self._queue: deque[agent_pb.ServerItem | Iterator[agent_pb.ServerItem]] = deque()
         self._ready = asyncio.Event()
         self._closing = asyncio.Event()
         self._finishing = False
@@ -75,13 +79,20 @@ class Session:
     @property
     def has_room(self) -> bool:
         """Whether it takes another match now."""
-        return self.closed is None and not self.left and len(self.tables) < self.max_matches
+        return self.attached and self.closed is None and not self.left and len(self.tables) < self.max_matches
 
     def push(self, item: agent_pb.ServerItem) -> None:
         """Queues an item. An agent that does not read is cut off at a length that grows with its seats."""
+        self._push(item)
+
+    def push_all(self, items: Iterator[agent_pb.ServerItem]) -> None:
+        """Queues items that are made only when their turn to be sent has come, one message at a time."""
+        self._push(items)
+
+    def _push(self, entry: agent_pb.ServerItem | Iterator[agent_pb.ServerItem]) -> None:
         if self.closed is not None:
             return
-        self._queue.append(item)
+        self._queue.append(entry)
         if len(self._queue) > _QUEUE_BASE + _QUEUE_PER_SEAT * len(self.tables):
             self.close(
                 RefusedError(
@@ -116,7 +127,8 @@ class Session:
         if sent_us is None:
             return False
         self._ways.append(received_us - sent_us)
-        self.transit_us = min(self._ways)
+        # Rounded up, in the agent's favour: more digits would be noise, and noise does not compress.
+        self.transit_us = -(-min(self._ways) // 1_000) * 1_000
         return True
 
     def finish(self) -> None:
@@ -130,14 +142,31 @@ class Session:
 
     async def next_items(self) -> list[agent_pb.ServerItem]:
         """Waits until there is something to send and returns all that fits one message; empty at the end."""
-        while not self._queue and self.closed is None and not self._finishing:
-            self._ready.clear()
-            await self._ready.wait()
+        while True:
+            while not self._queue and self.closed is None and not self._finishing:
+                self._ready.clear()
+                await self._ready.wait()
+            items = self._take()
+            if items or self.closed is not None or self._finishing:
+                return items
+
+    def _take(self) -> list[agent_pb.ServerItem]:
         items: list[agent_pb.ServerItem] = []
         size = 0
         while self._queue and len(items) < MAX_ITEMS:
-            size += self._queue[0].ByteSize() + 8
+            head = self._queue[0]
+            if not isinstance(head, agent_pb.ServerItem):
+                if items:
+                    break
+                # One item a message, so that a long history gives others their turn of the loop.
+                item = next(head, None)
+                if item is not None:
+                    return [item]
+                self._queue.popleft()
+                continue
+            size += head.ByteSize() + 8
             if items and size > MAX_RESPONSE_BYTES:
                 break
-            items.append(self._queue.popleft())
+            items.append(head)
+            self._queue.popleft()
         return items

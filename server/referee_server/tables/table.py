@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 from uuid import uuid4
 
@@ -10,30 +10,40 @@ import structlog
 
 from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import event_pb2, match_pb2
-from referee_client import convert
 from referee_games import bots
 from referee_server import failpoints
 from referee_server.journal import MAX_EVENTS, EventsAdded, SummaryChanged
 from referee_server.match import inputs
-from referee_server.match.machine import STRAYS_KEPT, Machine
+from referee_server.match.machine import Machine
 from referee_server.match.state import WAITING
 from referee_server.match.verify import parse, replay
-from referee_server.match.views import Projector
+from referee_server.tables import messages
+from referee_server.tables.answers import judge
+from referee_server.tables.asking import Asking
 from referee_server.tables.clock import Clock, Timer
 from referee_server.tables.committer import Committer
-from referee_server.tables.lateness import LatenessMeter
+from referee_server.tables.feed import Feed
+from referee_server.tables.lateness import SLACK_US, LatenessMeter
 from referee_server.tables.session import Session
 
 _log = structlog.get_logger(__name__)
 
-WAIT_CAP_US: Final = 60_000_000
-"""How long a question waits for an agent that has enough others open; then it is put all the same."""
-_LOG_LIMIT: Final = MAX_EVENTS - 1_000
-"""At how many events a match is stopped: what ends it still has room."""
 _RECHECK_US: Final = 10_000
 """How soon a time limit that the referee may not enforce now is looked at again, in microseconds."""
+_ASKED_FOR: Final = (event_pb2.ANSWER_STATUS_ACCEPTED, event_pb2.ANSWER_STATUS_FAULTED)
+_LIMITING: Final = {
+    "seat_offered",
+    "seat_disconnected",
+    "seat_ready",
+    "seat_reconnected",
+    "seat_filled",
+    "match_resumed",
+}
+"""Kinds of event with which a limit beside the clock begins to run, or ends."""
 _CHOICES_A_TURN: Final = 64
 """How many choices of house bots one match makes before others get their turn of the loop."""
+_MOST_EVENTS: Final = MAX_EVENTS - 1_000
+"""A match as long as this is stopped: the journal would refuse what follows, and with it the commit of all matches."""
 
 
 class Host(Protocol):
@@ -77,13 +87,17 @@ class Table:
         self._epoch_us = host.clock.now_us() - machine.match.time_us
         self._timer: Timer | None = None
         self._timer_us: int | None = None
-        self._asked: Session | None = None
-        self._waiting_since_us: int | None = None
-        self._wait_timer: Timer | None = None
+        self._asking = Asking(host.clock, host.later, self.advance)
         self._bots: dict[int, bots.Bot] = {}
-        self._projectors: dict[int, Projector] = {}
-        self._held_until_us: int | None = None
+        self._feeds: dict[int, Feed] = {}
+        # Seats whose agents have not come back since the referee was started again.
+        self._missing: set[int] = set()
+        # The referee's lateness, all in all, when the question that is open was put.
         self._late_before_us = 0
+        # How long the open question took to be stored and handed over; None while it is on its way.
+        self._handed_after_us: int | None = 0
+        # How late the referee had been, all in all, when a seat's time to come, to get ready or to come back began.
+        self._limits_since_us: dict[int, int] = {}
         self.broken = False
 
     @property
@@ -99,24 +113,34 @@ class Table:
 
     def begin(self) -> None:
         """Goes on with what follows from the creation alone."""
-        self._took(self.machine.begin())
-        self.advance()
+        self._limits_since_us = dict.fromkeys(range(len(self.match.seats)), self._host.meter.total_us())
+        self._step(self.machine.begin)
 
     def resume(self, seconds: int, nanos: int) -> None:
-        """Goes on after a restart. Agents get their grace to come back before the clock of a question starts."""
-        grace_us = self.match.created.spec.clock.reconnect_grace_ms * 1_000
-        self._held_until_us = self._host.clock.now_us() + grace_us
+        """Takes the match up after a restart, at that wall time."""
+        if self.match.sequence == 1:
+            # The referee went down before the creation could have its consequences.
+            self.begin()
+        if self.match.over:
+            self._end()  # all that is missing is the word for it
+            return
+        self._missing = {seat.seat for seat in self.match.seats if seat.agent_id}
         self.feed(inputs.Resume(seconds, nanos))
 
     def feed(self, given: inputs.Input) -> list[event_pb2.MatchEvent]:
-        """Takes an input now and returns its events, which are on their way to the journal.
+        """Takes an input now and returns its events, which are on their way to the journal; none if that failed.
 
         Raises:
             NotNowError: it cannot happen now.
         """
+        return self._step(lambda: self.machine.step(given, self.now_us))
+
+    def _step(self, decide: Callable[[], list[event_pb2.MatchEvent]]) -> list[event_pb2.MatchEvent]:
+        if self.broken and not self.match.over:
+            return []  # the state in memory is not to be trusted; the match is about to end
         try:
             failpoints.hit("decide.before")
-            events = self.machine.step(given, self.now_us)
+            events = decide()
             failpoints.hit("decide.after")
         except inputs.NotNowError:
             raise
@@ -127,74 +151,32 @@ class Table:
         self.advance()
         return events
 
-    def answer(self, session: Session, answer: agent_pb.Answer, received_us: int) -> agent_pb.Verdict:
-        """Takes an agent's answer, received at that time of the service's clock, and returns the verdict.
+    def answer(
+        self, session: Session, answer: agent_pb.Answer, received_us: int, may_reply: Callable[[], bool]
+    ) -> None:
+        """Takes an agent's answer, received at that time of the service's clock, and tells it the verdict.
 
-        It is not to be told before what it rests on is stored (`Committer.tell`).
+        Where the answer was not asked for, the verdict is told only if `may_reply` says so.
         """
         seat = self.seats_of(session.agent_id)[0]
         verdict = agent_pb.Verdict(match_id=self.match_id, decision_id=answer.decision_id)
-        if answer.HasField("seat") and answer.seat != seat:
-            verdict.status = event_pb2.ANSWER_STATUS_SEAT_MISMATCH
-        else:
-            self._judge(seat, answer, max(0, received_us - self._epoch_us), verdict)
-        return verdict
+        item = agent_pb.ServerItem(verdict=verdict)
+        told = [True]
+        # Queued before it is known, so that it comes before the next question and before the end of the match.
+        self._host.committer.then(lambda: session.push(item) if told[0] else None)
+        judge(self, seat, answer, max(0, received_us - self._epoch_us), item.verdict)
+        if item.verdict.status not in _ASKED_FOR:
+            told[0] = may_reply()
+        if item.verdict.asked_again:
+            self._host.committer.tell(session, messages.decision(self.match, seat, self.now_us))
 
-    def ask_again(self, session: Session) -> None:
-        """Puts the question that is open to its seat again, on the same clock."""
-        seat = self.match.actor
-        if seat is not None and self.match.offered_us is not None:
-            self._host.committer.tell(session, self._question(seat))
-
-    def _judge(self, seat: int, answer: agent_pb.Answer, received_us: int, verdict: agent_pb.Verdict) -> None:
-        match = self.match
-        number = answer.decision_id
-        deadline = match.deadline_us
-        if deadline is not None and received_us >= deadline + self._lateness_us():
-            self._tick()
-        state = match.seats[seat]
-        # An answer that was read before its question was put is a guess.
-        put = match.actor == seat and match.offered_us is not None and match.offered_us <= received_us
-        if not put or number != len(state.outcomes):
-            self._stray(seat, answer, verdict)
-            return
-        lateness_us = min(self._lateness_us(), received_us - (match.offered_us or 0))
-        events = self.feed(inputs.Answer(seat, number, answer.action.encode(), received_us, lateness_us))
-        ruled = events[0].fault_ruled if events and events[0].HasField("fault_ruled") else None
-        if ruled is None:
-            verdict.status = event_pb2.ANSWER_STATUS_ACCEPTED
-            verdict.action = answer.action
-        else:
-            verdict.status = event_pb2.ANSWER_STATUS_FAULTED
-            verdict.fault = ruled.kind
-            verdict.strike_count = ruled.strike_count
-            verdict.asked_again = ruled.asked_again
-
-    def _stray(self, seat: int, answer: agent_pb.Answer, verdict: agent_pb.Verdict) -> None:
-        match = self.match
-        state = match.seats[seat]
-        number = answer.decision_id
-        if match.over:
-            verdict.status = event_pb2.ANSWER_STATUS_MATCH_OVER
-            return
-        if not 0 <= number < len(state.outcomes):
-            verdict.status = event_pb2.ANSWER_STATUS_NOT_OPEN
-        else:
-            action, source, timed_out = state.outcome(number)
-            if action < len(match.game.texts):
-                verdict.action = match.game.texts[action]
-            if timed_out:
-                verdict.status = event_pb2.ANSWER_STATUS_TIMED_OUT
-            elif source == event_pb2.ACTION_SOURCE_AGENT:
-                repeated = verdict.action == answer.action
-                verdict.status = (
-                    event_pb2.ANSWER_STATUS_REPEATED if repeated else event_pb2.ANSWER_STATUS_ALREADY_ANSWERED
-                )
-            else:
-                verdict.status = event_pb2.ANSWER_STATUS_DECISION_CLOSED
-        self.machine.stray_counts[seat] += 1
-        if state.ignored_kept < STRAYS_KEPT:
-            self.feed(inputs.Stray(seat, number, answer.action.encode(), verdict.status))
+    def accuse(self, agent_id: str, kind: match_pb2.FaultKind.ValueType) -> None:
+        """Rules on what an agent did outside of its answers, where it still plays."""
+        for seat in self.seats_of(agent_id):
+            try:
+                self.feed(inputs.Accuse(seat, kind))
+            except inputs.NotNowError:
+                continue
 
     # Streams.
 
@@ -203,42 +185,44 @@ class Table:
 
         To be called when everything so far is committed.
         """
+        match = self.match
+        if match.over:
+            session.tables[self.match_id] = self  # so that it is told of the end
+            return
         for seat in self.seats_of(session.agent_id):
-            state = self.match.seats[seat]
-            session.tables[self.match_id] = self
-            if state.gone_us is not None and not self.match.over:
+            state = match.seats[seat]
+            self._missing.discard(seat)
+            if match.state != WAITING or state.ready or state.offered_us is not None:
+                session.tables[self.match_id] = self
+                self._host.committer.tell(session, messages.match_offered(match, seat))
+                self._follow(session, seat, after.get(self.match_id, 0))
+            elif match.filled_us is None:
+                session.tables[self.match_id] = self  # it took an open seat and waits for the others
+            # Else it is offered when the agent has room for it, like to any other.
+            if state.gone_us is not None and not match.over:
                 self.feed(inputs.Regain(seat))
-            if self.match.filled_us is None:
-                continue
-            if self.match.state == WAITING and not state.ready and state.offered_us is None:
-                self.feed(inputs.OfferSeat(seat))
-            self._host.committer.tell(session, self._offer(seat))
-            if session.hello.wants_events:
-                self._host.committer.then(lambda seat=seat: self._catch_up(session, seat, after))  # type: ignore[misc]
-            if self.match.actor == seat and self.match.offered_us is not None and state.played_by_agent:
-                self._hand_over(session, seat)
+            open_here = match.actor == seat and match.offered_us is not None and state.played_by_agent
+            if open_here and not self._asking.is_open_with(session):
+                self._guarded(lambda seat=seat: self._hand_over(session, seat))  # type: ignore[misc]
         self.advance()
 
     def detach(self, session: Session) -> None:
         """Takes note that a stream has ended."""
-        if self._asked is session:
-            self._asked = None
+        self._asking.lost(session)
         for seat in self.seats_of(session.agent_id):
+            self._feeds.pop(seat, None)
             state = self.match.seats[seat]
             if self.match.over or state.gone_us is not None:
                 continue
             on_offer = self.match.state == WAITING and state.offered_us is not None and not state.ready
             self.feed(inputs.Decline(seat) if session.left and on_offer else inputs.Lose(seat, session.left))
 
-    def _catch_up(self, session: Session, seat: int, after: dict[str, int]) -> None:
-        """Sends the events that a stream has missed. From here on new ones are sent as they are stored."""
-        projector = Projector(seat, self.match.game)
-        seen = projector.see(parse(self._host.stored_events(self.match_id)))
-        self._projectors[seat] = projector
-        missed = seen[after.get(self.match_id, 0) :]
-        for start in range(0, len(missed), 100):
-            piece = agent_pb.SeatEvents(match_id=self.match_id, seat=seat, events=missed[start : start + 100])
-            session.push(agent_pb.ServerItem(events=piece))
+    def _follow(self, session: Session, seat: int, after: int) -> None:
+        """Sends the events to a stream that wants them: those it has missed, then new ones as they are stored."""
+        if session.hello.wants_events:
+            feed = Feed(session, self.match_id, seat, self.match.game, after, self._host.stored_events)
+            self._feeds[seat] = feed
+            self._host.committer.then(feed.start)
 
     def offer(self) -> None:
         """Offers the match to the agents that have not had it yet and are there with room for it."""
@@ -252,41 +236,26 @@ class Table:
                 continue
             session.tables[self.match_id] = self
             self.feed(inputs.OfferSeat(seat.seat))
-            self._host.committer.tell(session, self._offer(seat.seat))
-            if session.hello.wants_events:
-                self._host.committer.then(
-                    lambda session=session, seat=seat.seat: self._catch_up(session, seat, {})  # type: ignore[misc]
-                )
-
-    def _offer(self, seat: int) -> agent_pb.ServerItem:
-        match = self.match
-        spec = match.created.spec
-        seats = [state.to_message() for state in match.seats]
-        for message in seats:
-            message.ClearField("bot_seed")
-        return agent_pb.ServerItem(
-            match_offered=agent_pb.MatchOffered(
-                match_id=self.match_id,
-                game=spec.game,
-                options=spec.options,
-                seat=seat,
-                seats=seats,
-                clock=spec.clock,
-                policy=spec.policy,
-                deal_id=match.deal_id,
-                commitment=match.commitment,
-                nonces_taken=match.created.nonces_taken,
-                ready=match.seats[seat].ready,
-                auto_play=spec.auto_play,
-            )
-        )
+            self._host.committer.tell(session, messages.match_offered(self.match, seat.seat))
+            self._follow(session, seat.seat, 0)
 
     # What happens by itself.
 
     def advance(self) -> None:
         """Lets house bots choose, asks the agent whose turn it is, and re-arms the timer."""
-        if self._host.halted:
+        if not self._host.halted:
+            self._guarded(self._advance)
+
+    def _guarded(self, act: Callable[[], None]) -> None:
+        """Does something that calls the rules of a game. What they raise is nobody's fault but the referee's."""
+        if self.broken and not self.match.over:
             return
+        try:
+            act()
+        except Exception:
+            self._break()
+
+    def _advance(self) -> None:
         for _ in range(_CHOICES_A_TURN):
             due = self.match.bot_due()
             if due is None:
@@ -298,66 +267,53 @@ class Table:
         seat = self.match.agent_due()
         if seat is not None:
             self._ask(seat)
+        elif self.match.offered_us is None:
+            self._asking.stop_waiting()  # what waited will not be asked
         self._arm()
 
     def _choose(self, seat: int, name: str, seed: int) -> None:
-        try:
-            bot = self._bots.get(seat)
-            if bot is None or bot.name != name:
-                bot = self._bots[seat] = bots.make(name, seed)
-            question = self.match.question(seat)
-            events = self.machine.step(inputs.Choose(seat, question.number, bot.choose(question)), self.now_us)
-        except Exception:
-            self._break()
-        else:
-            self._took(events)
+        bot = self._bots.get(seat)
+        if bot is None or bot.name != name:
+            bot = self._bots[seat] = bots.make(name, seed or self.machine.hidden_seed(seat))
+        question = self.match.question(seat)
+        self._took(self.machine.step(inputs.Choose(seat, question.number, bot.choose(question)), self.now_us))
 
     def _ask(self, seat: int) -> None:
         session = self._host.session_of(self.match.seats[seat].agent_id)
-        now_us = self._host.clock.now_us()
-        if session is None and self._held_until_us is not None and now_us < self._held_until_us:
-            if self._wait_timer is None:
-                self._wait_timer = self._host.clock.call_at(self._held_until_us, self.advance)
+        if session is None and seat in self._missing:
+            # The referee was away, not the agent: its clock starts when it is back, or never if the grace runs out.
             return
-        waited_us = now_us - self._waiting_since_us if self._waiting_since_us is not None else 0
-        if session is not None and session.open_count >= session.max_open and waited_us < WAIT_CAP_US:
-            if self._waiting_since_us is None:
-                self._waiting_since_us = now_us
-                session.waiting.append(self)
-                self._wait_timer = self._host.clock.call_at(now_us + WAIT_CAP_US, self.advance)
+        if session is not None and self._asking.has_to_wait(session):
             return
-        self._waiting_since_us = None
-        if self._wait_timer is not None:
-            self._wait_timer.cancel()
-            self._wait_timer = None
         # The way there and back is credited as far as the seat's quota goes.
         transit_us = min(session.transit_us, self.match.seats[seat].quota_us) if session is not None else 0
         self._late_before_us = self._host.meter.total_us()
-        self._took(self.machine.step(inputs.Ask(seat, waited_us, transit_us), self.now_us))
+        self._handed_after_us = 0
+        self._took(self.machine.step(inputs.Ask(seat, self._asking.waited_us, transit_us), self.now_us))
         # An agent that is away is asked all the same: its clock runs, and it gets the question when it is back.
         if session is not None:
             self._hand_over(session, seat)
+            self._handed_after_us = None
+            offered_us = self.match.offered_us
+            self._host.committer.then(lambda: self._handed(offered_us))
+        else:
+            self._asking.opened(None)
+
+    def _handed(self, offered_us: int | None) -> None:
+        """Takes note that the open question has left. What it took to store it is the referee's time."""
+        if offered_us is None or self.match.offered_us != offered_us or self._handed_after_us is not None:
+            return
+        after_us = self.now_us - offered_us
+        if after_us > SLACK_US:
+            self._late_before_us = self._host.meter.total_us()
+            self._handed_after_us = after_us
+        else:
+            self._handed_after_us = 0
 
     def _hand_over(self, session: Session, seat: int) -> None:
-        self._asked = session
-        session.open_count += 1
-        self._host.committer.tell(session, self._question(seat))
-
-    def _question(self, seat: int) -> agent_pb.ServerItem:
-        """Returns the question that is open, with the time that is left now."""
-        match = self.match
-        decision = convert.decision_to(match.question(seat))
-        if match.untimed:
-            decision.untimed = True
-        elif match.offered_us is not None:
-            used_us = max(0, self.now_us - match.offered_us)
-            allowance_us = match.created.spec.clock.allowance_ms * 1_000
-            decision.allowance_us = max(0, allowance_us - used_us)
-            decision.bank_us = max(0, match.seats[seat].bank_us - max(0, used_us - allowance_us))
-        last = match.seats[seat].last
-        if last is not None:
-            decision.last.think_us, decision.last.transit_us, decision.last.lateness_us = last
-        return agent_pb.ServerItem(decision=decision)
+        question = messages.decision(self.match, seat, self.now_us)
+        self._asking.opened(session)
+        self._host.committer.tell(session, question)
 
     def _took(self, events: list[event_pb2.MatchEvent]) -> None:
         """Sends events to the journal and, once they are there, to the seats that want them."""
@@ -365,44 +321,39 @@ class Table:
             return
         match, committer = self.match, self._host.committer
         committer.store(EventsAdded(self.match_id, tuple([event.SerializeToString() for event in events])))
-        if self._projectors:
-            committer.then(lambda: self._show(events))
-        if self._asked is not None and match.offered_us is None:
-            self._release()
-        if match.sequence > _LOG_LIMIT and not match.over:
-            self._host.later(self._stop_at_limit)
+        if self._feeds:
+            committer.then(lambda: self._tell(events))
+        if match.offered_us is None:
+            self._asking.closed()
         kinds = {event.WhichOneof("payload") for event in events}
+        if kinds & _LIMITING:
+            for event in events:
+                self._note_limits(event)
         if "match_ended" in kinds:
             failpoints.hit("match.reveal")
             self._end()
         elif "match_started" in kinds:
             failpoints.hit("match.seal")
             committer.store(SummaryChanged(self.match_id, "RUNNING", self.summary().SerializeToString()))
+        elif "seat_filled" in kinds:
+            committer.store(SummaryChanged(self.match_id, "WAITING", self.summary().SerializeToString()))
+        if match.sequence >= _MOST_EVENTS and not match.over:
+            self._break(f"the match is longer than a log may be ({MAX_EVENTS:,} events)")
 
-    def _show(self, events: list[event_pb2.MatchEvent]) -> None:
-        """Sends stored events to the seats that want them."""
-        for seat, projector in self._projectors.items():
-            session = self._host.session_of(self.match.seats[seat].agent_id)
-            seen = projector.see(events)
-            if session is not None and seen and session.hello.wants_events:
-                piece = agent_pb.SeatEvents(match_id=self.match_id, seat=seat, events=seen)
-                session.push(agent_pb.ServerItem(events=piece))
-
-    def _release(self) -> None:
-        session = self._asked
-        self._asked = None
-        if session is not None:
-            session.open_count -= 1
-            while session.waiting and session.open_count < session.max_open:
-                self._host.later(session.waiting.popleft().advance)
-                break
+    def _tell(self, events: Sequence[event_pb2.MatchEvent]) -> None:
+        for seat, feed in tuple(self._feeds.items()):
+            try:
+                feed.tell(events)
+            except Exception:
+                del self._feeds[seat]
+                self._break()
 
     def _end(self) -> None:
         match, committer = self.match, self._host.committer
-        for timer in (self._timer, self._wait_timer):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._wait_timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._asking.stop_waiting()
         state = match_pb2.MatchState.Name(match.state).removeprefix("MATCH_STATE_")
         committer.store(SummaryChanged(self.match_id, state, self.summary().SerializeToString(), final=True))
         committer.then(self._tell_over)
@@ -412,14 +363,11 @@ class Table:
         failpoints.hit("match.over")
         match = self.match
         assert match.result is not None
-        result = match_pb2.MatchResult()
-        result.CopyFrom(match.result)
-        result.digest = self._host.digest(self.match_id)
+        digest = self._host.digest(self.match_id)
         for seat in match.seats:
             session = self._host.session_of(seat.agent_id) if seat.agent_id else None
             if session is not None and self.match_id in session.tables:
-                over = agent_pb.MatchOver(match_id=self.match_id, seat=seat.seat, result=result)
-                session.push(agent_pb.ServerItem(match_over=over))
+                session.push(messages.match_over(self.match_id, seat.seat, match.result, digest))
 
     def summary(self) -> match_pb2.Match:
         """Returns the match as lists show it; times and counts are added by whoever lists it."""
@@ -447,69 +395,109 @@ class Table:
         if due is not None and not self.broken:
             self._timer = self._host.clock.call_at(due + self._epoch_us, self._on_timer)
 
-    def _lateness_us(self) -> int:
-        """Returns by how much the referee was late since the question that is open was put."""
-        return self._host.meter.total_us() - self._late_before_us if self.match.offered_us is not None else 0
-
     def _on_timer(self) -> None:
         self._timer = None
-        if self.match.over:
+        if self.match.over or self.broken:
             return
-        deadline = self.match.deadline_us
-        if self._host.halted or (deadline is not None and deadline <= self.now_us < deadline + self._lateness_us()):
+        owed_us = self._owed_us()
+        if owed_us > 0:
             # While the referee owes time nobody runs out of it; and an answer may be waiting to be read.
-            owed_us = max(_RECHECK_US, self._lateness_us() - (self.now_us - (deadline or 0)))
             self._timer_us = None
             self._timer = self._host.clock.call_at(self._host.clock.now_us() + owed_us, self._on_timer)
             return
-        if self.match.state == WAITING and self._busy_agents():
-            # They are here, only not free: nobody is to blame, and the match waits for its turn.
-            self._timer_us = None
-            clock = self.match.created.spec.clock
-            self._timer = self._host.clock.call_at(self._host.clock.now_us() + clock.connect_ms * 1_000, self._on_timer)
-            return
-        self._tick()
+        if self.match.state == WAITING and self._busy_seats():
+            self._wait_for_busy()
+        else:
+            self.tick()
 
-    def _busy_agents(self) -> bool:
-        return any(
+    def _busy_seats(self) -> bool:
+        """Tells whether an agent is here that only has no room for the match yet: nobody is to blame for that."""
+        return self.match.filled_us is not None and any(
             not seat.ready and seat.offered_us is None and self._host.session_of(seat.agent_id) is not None
             for seat in self.match.seats
-        ) and not any(seat.offered_us is not None and not seat.ready for seat in self.match.seats)
+        )
 
-    def _tick(self) -> None:
-        elapsed_us = self.now_us - self.match.offered_us if self.match.offered_us is not None else 0
+    def _wait_for_busy(self) -> None:
+        """Lets the match wait for its turn. Who has been offered it has to be ready in time all the same."""
+        clock = self.match.created.spec.clock
+        wake_us = self.now_us + clock.connect_ms * 1_000
+        for seat in self.match.seats:
+            if seat.ready or seat.offered_us is None:
+                continue
+            limit_us = seat.offered_us + clock.ready_ms * 1_000 + self._limits_owed_us()
+            if self.now_us >= limit_us:
+                # A tick would name the first seat that is not ready, which may be a busy one; this outcome is the same.
+                self.feed(inputs.Decline(seat.seat))
+                return
+            wake_us = min(wake_us, limit_us)
+        self._timer_us = None
+        self._timer = self._host.clock.call_at(wake_us + self._epoch_us, self._on_timer)
+
+    def lateness_us(self) -> int:
+        """Returns by how much the referee was late since the question that is open was put."""
+        if self.match.offered_us is None:
+            return 0
+        open_us = self.now_us - self.match.offered_us
+        if self._handed_after_us is None:
+            return open_us
+        return min(self._handed_after_us + self._host.meter.total_us() - self._late_before_us, open_us)
+
+    def _note_limits(self, event: event_pb2.MatchEvent) -> None:
+        """Notes from when on a seat's time to come, to get ready or to come back runs, and when it is over."""
+        late_us = self._host.meter.total_us()
+        match event.WhichOneof("payload"):
+            case "seat_offered":
+                self._limits_since_us[event.seat_offered.seat] = late_us
+            case "seat_disconnected":
+                self._limits_since_us.setdefault(event.seat_disconnected.seat, late_us)
+            case "seat_ready":
+                self._limits_since_us.pop(event.seat_ready.seat, None)
+            case "seat_reconnected":
+                self._limits_since_us.pop(event.seat_reconnected.seat, None)
+            case "seat_filled" | "match_resumed":
+                self._limits_since_us = dict.fromkeys(range(len(self.match.seats)), late_us)
+
+    def _limits_owed_us(self) -> int:
+        """Returns by how much the referee was late since the first of the limits beside the clock began to run."""
+        since_us = min(self._limits_since_us.values(), default=None)
+        return 0 if since_us is None else self._host.meter.total_us() - since_us
+
+    def _owed_us(self) -> int:
+        """Returns for how long at least no time limit is enforced: the referee was late, or is halted."""
+        if self._host.halted:
+            return _RECHECK_US
+        deadline, due = self.match.deadline_us, self.machine.wake_at()
+        if deadline is not None and self.now_us >= deadline:
+            return deadline + self.lateness_us() - self.now_us
+        # Who comes, or comes back, may be waiting to be let in.
+        return due + self._limits_owed_us() - self.now_us if due is not None else 0
+
+    def tick(self) -> None:
+        """Takes note that time has passed."""
         try:
-            self.feed(inputs.Tick(min(self._lateness_us(), elapsed_us)))
+            self.feed(inputs.Tick(self.lateness_us()))
         except inputs.NotNowError:
             # Nothing has run out yet: what was to has been answered, or the referee owes it time.
             self._timer_us = None
             self._arm()
 
-    def accuse(self, agent_id: str, kind: match_pb2.FaultKind.ValueType) -> None:
-        """Rules on what an agent did outside of its answers, where it still plays."""
-        for seat in self.seats_of(agent_id):
-            try:
-                self.feed(inputs.Accuse(seat, kind))
-            except inputs.NotNowError:
-                continue
+    # The referee's own faults.
 
-    def _stop_at_limit(self) -> None:
-        if not self.match.over:
-            self.feed(inputs.Stop(match_pb2.END_REASON_REFEREE_FAULT, "the log has reached its greatest length"))
-
-    def _break(self) -> None:
+    def _break(self, note: str = "") -> None:
         """Ends the match as the referee's fault, from what is stored: the state in memory is not to be trusted."""
         if self.broken:
             return
         self.broken = True
-        incident = uuid4().hex[:12]
-        _log.exception("match_failed", match_id=self.match_id, incident=incident)
-        self._host.committer.then(lambda: self._stop_broken(incident))
+        if not note:
+            incident = uuid4().hex[:12]
+            note = f"the referee failed; incident {incident}"
+            _log.exception("match_failed", match_id=self.match_id, incident=incident)
+        self._host.committer.then(lambda: self._stop_broken(note))
 
-    def _stop_broken(self, incident: str) -> None:
+    def _stop_broken(self, note: str) -> None:
+        if self.match.over and self.match.revealed:
+            return  # it was the end itself that was being told
         secret = self.machine.secret
         self.machine = Machine(replay(parse(self._host.stored_events(self.match_id))), secret)
         self.match = self.machine.match
-        self._projectors.clear()
-        note = f"the referee failed; incident {incident}"
         self._took(self.machine.step(inputs.Stop(match_pb2.END_REASON_REFEREE_FAULT, note), self.now_us))

@@ -306,7 +306,9 @@ class SeatSpec(_message.Message):
     bot: _builtins.str
     """A house bot, by name."""
     bot_seed: _builtins.int
-    """Seed of a house bot; other kinds ignore it."""
+    """Seed of a house bot; 0 lets the referee draw one, so that nobody can tell from a bot's choice what it could have
+    chosen otherwise. Other kinds ignore it.
+    """
     @_builtins.property
     def open(self) -> Global___OpenSeat:
         """Whoever waits longest of the agents that take open seats."""
