@@ -89,7 +89,13 @@ class Swarm:
             return sum(line[key] for line in lines)
 
         return Sum(
-            *(total(key) for key in ("decisions", "accepted", "other", "over", "faults", "offered", "asked")),
+            decisions=total("decisions"),
+            accepted=total("accepted"),
+            other=total("other"),
+            over=total("over"),
+            faults=total("faults"),
+            offered=total("offered"),
+            asked=total("asked"),
             settled=max(line["settled"] for line in lines),
             ways_s=tuple(tuple(line["ways"]) for line in lines),
         )

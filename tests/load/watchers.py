@@ -50,8 +50,8 @@ class Watched:
 
     def __str__(self) -> str:
         return (
-            f"{self.count} watchers that never read: decision rate {self.rate:.2f}×, median answer to verdict"
-            f" {self.median:.2f}×, worst {self.worst_s[0] * 1e3:.0f} against {self.worst_s[1] * 1e3:.0f} ms without;"
+            f"{self.count} watchers that never read: decision rate {self.rate:.2f}x, median answer to verdict"
+            f" {self.median:.2f}x, worst {self.worst_s[0] * 1e3:.0f} against {self.worst_s[1] * 1e3:.0f} ms without;"
             f" {self.rss / 1024:.0f} KiB each; {self.faults} faults"
         )
 
@@ -64,6 +64,10 @@ class _Turn:
     def __post_init__(self) -> None:
         self.medians: list[float] = []
         self.worst_s = 0.0
+
+    @property
+    def rate(self) -> float:
+        return self.decisions / self.seconds
 
 
 def measure(
@@ -87,19 +91,16 @@ def measure(
                 assert watchers.wait_for("watching", 120)
                 _play(swarm, with_, turn_s)
                 rss = max(rss, (swarm.rss() - before) / count)
-                say(
-                    f"with: {with_.decisions / with_.seconds:,.0f}/s, without: {without.decisions / without.seconds:,.0f}/s"
-                )
+                say(f"with: {with_.rate:,.0f} decisions/s, without: {without.rate:,.0f}")
             finally:
                 watchers.stop(signal.SIGTERM)
                 watchers.close()
         faults = swarm.sum().faults
     finally:
         swarm.close()
-    rates = [turn.decisions / turn.seconds for turn in (with_, without)]
     medians = [sorted(turn.medians)[len(turn.medians) // 2] for turn in (with_, without)]
     worst = with_.worst_s, without.worst_s
-    return Watched(count, rates[0] / rates[1], medians[0] / medians[1], worst, rss, faults)
+    return Watched(count, with_.rate / without.rate, medians[0] / medians[1], worst, rss, faults)
 
 
 def _play(swarm: Swarm, turn: _Turn, seconds: float) -> None:

@@ -34,7 +34,7 @@ from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
 from referee_server.match.state import OPEN, Match, begin
-from referee_server.match.verify import rebuild
+from referee_server.match.verify import parse, rebuild
 from referee_server.tables import creation, messages, seating
 from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
@@ -128,15 +128,8 @@ class Hall:
         return self.draining or self.committer.stalled
 
     def session_of(self, agent_id: str) -> Session | None:
-        """Returns the agent's stream, if it has one that has been taken in."""
-        session = self._sessions.get(agent_id)
-        return session if session is not None and session.attached else None
-
-    def close_session(self, agent_id: str, why: RefusedError) -> None:
-        """Ends the agent's stream, if it has one."""
-        session = self._sessions.get(agent_id)
-        if session is not None:
-            session.close(why)
+        """Returns the agent's stream, if it has one."""
+        return self._sessions.get(agent_id)
 
     def stored_events(self, match_id: str) -> list[bytes]:
         """Returns the events of a match that are committed."""
