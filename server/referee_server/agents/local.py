@@ -37,7 +37,7 @@ class LocalAgents:
 
     Attributes:
         exits: processes that have ended, in that order.
-        pids: process ids, by name; each leads a group of its own.
+        pids: process ids, of those that have been started.
     """
 
     def __init__(self) -> None:
@@ -84,8 +84,7 @@ class LocalAgents:
                 news = json.loads(line)
                 if "started" in news:
                     self.pids[news["started"]] = news["pid"]
-                if "exited" in news:
-                    self.pids.pop(news["exited"], None)
+                elif "exited" in news:
                     self._live.discard(news["exited"])
                     self.exits.put_nowait(Exit(news["exited"], news["code"], news["output"]))
         finally:

@@ -407,6 +407,17 @@ def export(what: Sequence[str], everything: bool, form: str, out: str | None, da
     export_matches(what, data, everything=everything, form=form, out=out)
 
 
+@cli.command()
+@click.option("--quick", is_flag=True, help="Measure little, only to see that it works.")
+@click.option("--only", multiple=True, metavar="LETTER", help="Measure only this figure, a to g.")
+@_json
+def bench(quick: bool, only: Sequence[str], as_json: bool) -> None:
+    """Measures speed: ratios of runs taken in turn, against their budgets."""
+    from referee_server.cli.bench import run_bench
+
+    run_bench(only, quick=quick, as_json=as_json)
+
+
 def run(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code."""
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

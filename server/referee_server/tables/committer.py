@@ -184,9 +184,6 @@ class _Batch:
         self.told: list[Callable[[], None]] = []
         self.waiters: list[asyncio.Future[None]] = []
 
-    def __bool__(self) -> bool:
-        return bool(self.records or self.told or self.waiters)
-
     def wake(self, error: StorageError | None) -> None:
         for waiter in self.waiters:
             if waiter.done():

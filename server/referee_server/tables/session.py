@@ -44,7 +44,6 @@ class Session:
         transit_us: the way to the agent and back, as measured by pings, in whole milliseconds, as microseconds.
         idle_since_us: since when it has room for another match.
         rests_until_us: until when no practice match is made for it.
-        attached: whether the hall has taken it in; until then the tables know nothing of it.
         closed: why it ended; None while it lives.
     """
 
@@ -64,7 +63,6 @@ class Session:
         self._pings: dict[int, int] = {}
         self._ping_number = 0
         self._pinged_us: int | None = None
-        self.attached = False
         self.closed: RefusedError | None = None
         self.left = False
         self._queue: deque[agent_pb.ServerItem | Iterator[agent_pb.ServerItem]] = deque()
@@ -79,7 +77,7 @@ class Session:
     @property
     def has_room(self) -> bool:
         """Whether it takes another match now."""
-        return self.attached and self.closed is None and not self.left and len(self.tables) < self.max_matches
+        return self.closed is None and not self.left and len(self.tables) < self.max_matches
 
     def push(self, item: agent_pb.ServerItem) -> None:
         """Queues an item. An agent that does not read is cut off at a length that grows with its seats."""
