@@ -263,10 +263,10 @@ def test_a_log_with_another_digest_is_refuted(client: Client, referee: Referee) 
 def test_a_port_that_is_taken_is_named(referee: Referee, grpc_addr: str) -> None:
     import grpc
 
-    from referee_server.rpc.server import OPTIONS, AddressError, listen
+    from referee_server.rpc.server import AddressError, Patience, listen, options
 
     async def second() -> None:
-        server = grpc.aio.server(options=OPTIONS)
+        server = grpc.aio.server(options=options(Patience()))
         try:
             with pytest.raises(AddressError, match=re.escape(grpc_addr)):
                 listen(server, grpc_addr)

@@ -37,7 +37,7 @@ class LocalAgents:
 
     Attributes:
         exits: processes that have ended, in that order.
-        pids: process ids, of those that have been started.
+        pids: process ids, by name; each leads a group of its own.
     """
 
     def __init__(self) -> None:

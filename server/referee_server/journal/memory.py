@@ -213,6 +213,12 @@ class MemoryJournal:
         with self._session():
             return self._events(match_id, after, limit)
 
+    def running_events(self) -> Iterator[tuple[str, bytes]]:
+        """See `JournalReader.running_events`."""
+        for row in self.running():
+            if not row.damaged_at:
+                yield from ((row.match_id, event) for event in self.read(row.match_id))
+
     def follow(self, match_id: str, after: int = 0) -> AsyncGenerator[tuple[int, tuple[bytes, ...]], None]:
         """See `Journal.follow`."""
         return self._followers.follow(match_id, after)

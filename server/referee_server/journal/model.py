@@ -6,7 +6,7 @@ they are unchanged, and knows of each match the few facts by which it is found.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -207,6 +207,13 @@ class JournalReader(Protocol):
         Raises:
             UnknownMatchError: there is no such match.
             LogError: an event up to the last one asked for is damaged or missing; `place` names it.
+        """
+
+    def running_events(self) -> Iterator[tuple[str, bytes]]:
+        """Yields the events of all intact matches that are not final, each with the id of its match, in one pass.
+
+        Those of one match come in their order; the matches lie among each other. For taking up many matches at once:
+        asking for one after the other takes several times as long.
         """
 
     def agent(self, agent_id: str) -> AgentRow | None:

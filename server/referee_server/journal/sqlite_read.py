@@ -24,6 +24,7 @@ STANDING: Final = (
     "SELECT number, event_count, digest, damaged_at, final, first_key, last_key FROM matches WHERE match_id = ?"
 )
 _NO_LIMIT: Final = (1 << 63) - 1
+_PAGE: Final = 2_000
 
 
 class Standing(NamedTuple):
@@ -118,6 +119,26 @@ class SqliteReader:
             raise damage
         return events
 
+    def running_events(self) -> Iterator[tuple[str, bytes]]:
+        """See `JournalReader.running_events`."""
+        wanted = {row.number: row.match_id for row in self.running() if not row.damaged_at}
+        if not wanted:
+            return
+        after = self._query("SELECT min(first_key) FROM matches WHERE final = 0")[0][0]
+        while True:
+            # Page by page, so that nobody else has to wait, and without sorting: keys are in order of arrival.
+            with self._session():
+                page = self._query(
+                    "SELECT key, number, event FROM events WHERE key > ? ORDER BY key LIMIT ?", after, _PAGE
+                )
+            if not page:
+                return
+            after = page[-1][0]
+            for _, number, event in page:
+                match_id = wanted.get(number)
+                if match_id is not None:
+                    yield match_id, event
+
     def agent(self, agent_id: str) -> AgentRow | None:
         """See `JournalReader.agent`."""
         return self._first_agent("agent_id = ?", agent_id)
@@ -211,30 +232,41 @@ class SqliteReader:
             matches: number, id and first key of each.
         """
         standings = {
-            number: Standing(number, chain.start(match_id), 0, False, first_key, keys=array("q"))
+            number: Standing(number, chain.start(match_id), 0, False, first_key)
             for number, match_id, first_key in matches
         }
         if not standings:
             return standings
         after = min(standing.first_key for standing in standings.values())
+        # One pass for all of them: their events lie among each other. A referee that starts waits for it, so it is
+        # kept lean.
+        digests = {number: standing.head.digest for number, standing in standings.items()}
+        sizes = dict.fromkeys(digests, 0)
+        keys = {number: array("q") for number in digests}
+        damaged: set[int] = set()
+        link, check = chain.link, chain.CHECK_BYTES
         try:
-            # One pass for all of them: their events lie among each other.
             for key, number, event, mark in self._db.execute(
                 "SELECT * FROM events WHERE key > ? ORDER BY key", (after,)
             ):
-                standing = standings.get(number)
-                if standing is None or standing.damaged_at:
+                if number not in digests or number in damaged:
                     continue
-                events, size, digest = standing.head
-                digest = chain.link(digest, event)
-                if digest[: chain.CHECK_BYTES] != mark:
-                    standings[number] = standing._replace(damaged_at=events + 1)
+                digest = link(digests[number], event)
+                if digest[:check] != mark:
+                    damaged.add(number)
                     continue
-                standings[number] = standing._replace(head=chain.Head(events + 1, size + len(event), digest))
-                if standing.keys is not None:
-                    standing.keys.append(key)
+                digests[number] = digest
+                sizes[number] += len(event)
+                keys[number].append(key)
         except sqlite3.Error as error:
             raise storage_error(error, self._path) from error
+        for number, digest in digests.items():
+            count = len(keys[number])
+            standings[number] = standings[number]._replace(
+                head=chain.Head(count, sizes[number], digest),
+                damaged_at=count + 1 if number in damaged else 0,
+                keys=keys[number],
+            )
         return standings
 
     def _stored(self, standing: Standing, after: int, last: int) -> Iterator[tuple[bytes, bytes]]:

@@ -183,6 +183,29 @@ def replay(events: Sequence[event_pb2.MatchEvent]) -> Match:
     return match
 
 
+def rebuild(match: Match | None, record: bytes) -> Match:
+    """Returns a match with one more event of a log of ours, by evolve alone.
+
+    Args:
+        match: the match so far, which is changed; None before the first event.
+        record: the event.
+
+    Raises:
+        LogError: it does not follow, or is not one that this version can follow.
+    """
+    number = match.sequence + 1 if match is not None else 1
+    try:
+        event = event_pb2.MatchEvent.FromString(record)
+    except DecodeError:
+        raise LogError(number, "its bytes are not an event") from None
+    if match is None:
+        return _begin([event])
+    if event.sequence != number:
+        raise LogError(number, f"it says that it is event {event.sequence}")
+    match.evolve(event)
+    return match
+
+
 def verify(events: Sequence[event_pb2.MatchEvent]) -> Report:
     """Decides a log again and compares: cards, legality, clocks, rulings, scores, result.
 

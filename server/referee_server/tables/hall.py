@@ -33,8 +33,8 @@ from referee_server.journal import LogError as DamageError
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
-from referee_server.match.state import begin
-from referee_server.match.verify import parse, replay
+from referee_server.match.state import Match, begin
+from referee_server.match.verify import parse, rebuild
 from referee_server.tables import creation, messages, seating
 from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
@@ -347,14 +347,16 @@ class Hall:
     def resume_all(self) -> int:
         """Takes up every match that was being played when the service last ended; returns how many."""
         count = 0
+        matches = self._rebuild_all()
         for row in self.journal.running():
             if row.damaged_at:
                 _log.error("match_damaged", match_id=row.match_id, place=row.damaged_at)
                 continue
+            match = matches.get(row.match_id)
+            if match is None:
+                continue
             try:
-                self._resume(row)
-            except StorageError:
-                raise
+                self._resume(row, match)
             except Exception:
                 # It stays in the journal as it is. Whatever is wrong with one match, the others are played on.
                 self._tables.pop(row.match_id, None)
@@ -364,9 +366,22 @@ class Hall:
         failpoints.hit("start.resumed")
         return count
 
-    def _resume(self, row: MatchRow) -> None:
+    def _rebuild_all(self) -> dict[str, Match]:
+        """Returns the matches that go on, as the journal tells them; without those that cannot be rebuilt."""
+        matches: dict[str, Match | None] = {}
+        failed: set[str] = set()
+        for match_id, record in self.journal.running_events():
+            if match_id in failed:
+                continue
+            try:
+                matches[match_id] = rebuild(matches.get(match_id), record)
+            except Exception:
+                failed.add(match_id)
+                _log.exception("match_not_resumed", match_id=match_id)
+        return {match_id: match for match_id, match in matches.items() if match is not None and match_id not in failed}
+
+    def _resume(self, row: MatchRow, match: Match) -> None:
         now_ns = self.clock.wall_ns()
-        match = replay(parse(self.journal.read(row.match_id)))
         machine = Machine(match, self.journal.secret(row.match_id))
         label = match_pb2.Match.FromString(row.summary).label
         table = Table(self, machine, label, row.create_time_ms * 10**6)
