@@ -189,13 +189,14 @@ def test_the_matches_of_others_are_not_to_be_told_from_none(arena: Arena) -> Non
     assert all(words[-2:] == ["NO_SEAT", "-"] or words == ["-"] for words in foreign)
 
 
-def test_a_storm_of_reconnects_costs_nothing(arena: Arena) -> None:
-    _, _, match_id, agent = started(arena, "storm", CALM)
+def test_a_storm_of_reconnects_is_slowed_down_and_costs_no_strike(arena: Arena) -> None:
+    _, _, match_id, agent = started(arena, "storm", {**CALM, "reconnect_grace_ms": 30_000}, "40")
     ending = arena.ending(match_id)
     assert (ending.faults, ending.reason) == ([], "COMPLETED")
-    assert ending.gone == ending.back == 60
+    assert ending.gone == ending.back == 40
+    agent.wait_for("refused RESOURCE_EXHAUSTED RATE")
     asked = [line for line in agent.lines if line.startswith("decision")]
-    assert asked[:61] == [f"decision {match_id} 0"] * 61, "the same question comes again, by its number"
+    assert asked[:41] == [f"decision {match_id} 0"] * 41, "the same question comes again, by its number"
 
 
 def test_a_goodbye_in_mid_match_is_not_waited_for(arena: Arena) -> None:
