@@ -43,8 +43,8 @@ protos-check: setup
 	@if [ -e $(BASELINE) ]; then $(BIN)/buf breaking protos --against $(BASELINE); else echo "no release yet: the protocol may still change"; fi
 	@PYTHON=$(PYTHON) scripts/protos --check
 
-conformance: setup
-	@$(BIN)/python -m pytest -q tests/games/test_conformance.py tests/e2e/test_clients.py
+conformance: setup ## Check games, clients and agents against what they have to keep to
+	@$(BIN)/python -m pytest -q tests/games/test_conformance.py tests/e2e/test_conformance.py tests/e2e/test_clients.py
 
 protos: setup ## Generate the Python code of protos/
 	@PYTHON=$(PYTHON) scripts/protos

@@ -183,11 +183,10 @@ async def test_a_question_put_at_the_cap_takes_nobodys_turn_afterwards(room: Roo
     bert = await room.connect("bert", max_matches=4, max_open_decisions=1)
     others = [await room.connect(name) for name in ("anna", "cleo", "dora", "emil")]
     untimed = match_pb2.Clock(untimed=True)
-    ids = []
-    spec = [duel(other.session.name, "bert", clock=untimed) for other in others]
-    ids += [await room.started(spec[place], others[place], bert) for place in (0, 1)]
+    specs = [(duel(other.session.name, "bert", clock=untimed), other) for other in others]
+    ids = [await room.started(spec, other, bert) for spec, other in specs[:2]]
     await room.pass_time(WAIT_CAP_US)
-    ids += [await room.started(spec[place], others[place], bert) for place in range(2, len(others))]
+    ids += [await room.started(spec, other, bert) for spec, other in specs[2:]]
     assert len(bert.of("decision")) == 2
     for _ in range(2):
         bert.answer(question=bert.unanswered[0])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from high_card import HighCardState
 
 from referee.v1 import event_pb2, match_pb2
+from referee_games import registry
 from referee_server.tables import table as tables
 from tables.kit import Player, Room, duel
 
+HighCardState: Any = type(registry.find("high_card").start({"deals": 1}, 0))
 SECRET = "seat 1 holds 7S"
 FAULT = match_pb2.END_REASON_REFEREE_FAULT
 
@@ -19,7 +22,7 @@ def broken(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> l
     raising = [False]
     original = getattr(HighCardState, request.param)
 
-    def maybe(self: HighCardState, *args: object) -> object:
+    def maybe(self: Any, *args: object) -> object:
         if raising[0]:
             raise RuntimeError(SECRET)
         return original(self, *args)
@@ -87,7 +90,7 @@ async def test_an_answer_over_which_the_referee_fails_is_not_called_accepted(
 ) -> None:
     match_id, _, bert = await two(room)
 
-    def raises(self: HighCardState, action: int) -> object:
+    def raises(self: Any, action: int) -> object:
         raise RuntimeError(SECRET)
 
     monkeypatch.setattr(HighCardState, "apply", raises)

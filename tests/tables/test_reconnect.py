@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -93,7 +94,6 @@ async def test_the_newer_stream_wins(room: Room) -> None:
 
 async def test_a_stream_that_is_overtaken_while_it_comes_in_is_ended(room: Room) -> None:
     room.hall.create(duel("bot:first", "bot:first"))  # so that coming in has to wait for a commit
-    import asyncio
 
     first, second = await asyncio.gather(room.connect("anna"), room.connect("anna"))
     assert first.session.closed is not None
@@ -103,7 +103,6 @@ async def test_a_stream_that_is_overtaken_while_it_comes_in_is_ended(room: Room)
 
 async def test_a_reconnect_in_the_middle_of_a_commit_hands_the_question_over_once(room: Room) -> None:
     _, anna, bert = await begun(room)
-    import asyncio
 
     coming = asyncio.ensure_future(room.connect("anna", max_open_decisions=1))
     bert.answer()  # anna's question is put while she comes in

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import itertools
 from collections import Counter
+from itertools import pairwise
 
 from referee.v1 import event_pb2, match_pb2
 from referee_server.tables.hall import HallSettings
@@ -162,7 +162,7 @@ async def test_practice_goes_on_with_another_game_after_each_match() -> None:
         await room.until(lambda number=number: len(anna.of("match_offered")) == number + 2)  # type: ignore[misc]
     games = [offered.game for offered in anna.of("match_offered")]
     assert set(games) == {"guillotine", "high_card"}
-    assert all(one != other for one, other in itertools.pairwise(games))
+    assert all(one != other for one, other in pairwise(games))
     await room.close()
 
 

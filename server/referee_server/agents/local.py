@@ -37,11 +37,13 @@ class LocalAgents:
 
     Attributes:
         exits: processes that have ended, in that order.
+        pids: process ids, by name; each leads a group of its own.
     """
 
     def __init__(self) -> None:
         """Starts the launcher."""
         self.exits: asyncio.Queue[Exit] = asyncio.Queue()
+        self.pids: dict[str, int] = {}
         self._live: set[str] = set()
         self._reader: asyncio.Task[None] | None = None
         self._process = subprocess.Popen(
@@ -80,7 +82,9 @@ class LocalAgents:
         try:
             while line := await reader.readline():
                 news = json.loads(line)
-                if "exited" in news:
+                if "started" in news:
+                    self.pids[news["started"]] = news["pid"]
+                elif "exited" in news:
                     self._live.discard(news["exited"])
                     self.exits.put_nowait(Exit(news["exited"], news["code"], news["output"]))
         finally:

@@ -16,17 +16,17 @@ class ExitCode(IntEnum):
     DONE = 0
     """It did what was asked."""
     CHECK_FAILED = 1
-    """A log does not hold, or a match ended without a result."""
+    """A log does not hold, a match ended without a result, or an agent of the demo ended."""
     USAGE = 2
     """The command, or what it asks for, is not right."""
     NOT_FOUND = 66
-    """No such match or file."""
+    """No such match, agent or file."""
     UNREACHABLE = 69
     """No referee answers at that address."""
     DATA = 73
     """The data folder cannot be used."""
     STORAGE = 74
-    """The storage failed."""
+    """The storage failed, or a file cannot be written."""
     IN_USE = 75
     """The port or the data folder is in use; try again later."""
     FORBIDDEN = 77

@@ -31,7 +31,7 @@ def project(event: event_pb2.MatchEvent, audience: int, game: Game) -> event_pb2
         return None
     payload = getattr(event, kind)
     owner = getattr(payload, "seat", None)
-    if kind in _PRIVATE and owner != audience:
+    if owner != audience and (kind in _PRIVATE or (kind == "fault_ruled" and payload.asked_again)):
         return None
     seen = event_pb2.MatchEvent()
     seen.CopyFrom(event)
@@ -128,7 +128,7 @@ def _hide_end(payload: event_pb2.MatchEnded, audience: int, game: Game) -> None:
 _OWN: Final = frozenset({"decision_offered", "action_applied", "fault_ruled", "answer_ignored", "seat_ready"})
 """Events of one seat that this seat sees whole."""
 _PRIVATE: Final = frozenset({"answer_ignored"})
-"""Events that nobody but their seat sees."""
+"""Events that nobody but their seat sees. An attempt that was not legal, where the seat is asked again, is another."""
 _HIDE: Final[dict[str, Callable[[Any, int, Game], None]]] = {
     "match_created": _hide_created,
     "seat_ready": lambda payload, audience, game: payload.ClearField("nonce"),

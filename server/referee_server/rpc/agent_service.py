@@ -29,6 +29,7 @@ _log = structlog.get_logger(__name__)
 PROTOCOL_VERSION: Final = 1
 HELLO_DEADLINE_S: Final = 10.0
 """How long a stream may take to begin, in seconds."""
+_LONGEST_ID: Final = 64
 _MAX_POSITIONS: Final = MAX_MATCHES
 
 
@@ -161,7 +162,7 @@ class _Stream:
                     case _:
                         raise RefusedError(
                             reason_pb.ERROR_REASON_UNKNOWN_VARIANT,
-                            "an item has nothing set that this referee knows",
+                            f"an item has nothing set that this referee ({SERVER_VERSION}) knows",
                             server_version=SERVER_VERSION,
                         )
             except RefusedError as error:
@@ -194,7 +195,7 @@ class _Stream:
         rejected = pb.Rejected(
             reason=error.reason,
             message=error.message,
-            match_id=error.metadata.get("match_id", ""),
+            match_id=error.metadata.get("match_id", "")[:_LONGEST_ID],
             item_index=index,
         )
         self._hall.committer.tell(self._session, pb.ServerItem(rejected=rejected))
@@ -208,7 +209,9 @@ class _Stream:
             return
         over = self._hall.held_seats(answer.match_id, self._session.agent_id)
         status = event_pb2.ANSWER_STATUS_MATCH_OVER if over else event_pb2.ANSWER_STATUS_NO_SEAT
-        verdict = pb.Verdict(match_id=answer.match_id, decision_id=answer.decision_id, status=status)
+        # What cannot be an id is not sent back in full: an agent is not to fill its queue with its own words.
+        match_id = answer.match_id[:_LONGEST_ID]
+        verdict = pb.Verdict(match_id=match_id, decision_id=answer.decision_id, status=status)
         self._hall.committer.tell(self._session, pb.ServerItem(verdict=verdict))
 
     def _ready(self, ready: pb.Ready) -> None:

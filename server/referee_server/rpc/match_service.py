@@ -176,7 +176,9 @@ class _Watch:
         try:
             while True:
                 try:
-                    events = await asyncio.wait_for(queue.get(), heartbeat_s)
+                    # Not `wait_for`: in Python 3.11 it swallows a cancellation that comes together with an event.
+                    async with asyncio.timeout(heartbeat_s):
+                        events = await queue.get()
                 except TimeoutError:
                     yield pb.WatchMatchResponse(through_sequence=through)
                     continue

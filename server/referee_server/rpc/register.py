@@ -128,7 +128,9 @@ async def _write_all(responses: AsyncIterator[Message], context: Context) -> Non
     try:
         async for response in responses:
             try:
-                await asyncio.wait_for(context.write(response.SerializeToString()), WRITE_DEADLINE_S)
+                # Not `wait_for`: in Python 3.11 it swallows a cancellation that comes as the write completes.
+                async with asyncio.timeout(WRITE_DEADLINE_S):
+                    await context.write(response.SerializeToString())
             except TimeoutError:
                 # What was written before arrives before the status does; this message may not.
                 metadata: dict[str, Any] = {"resume_from": received} if hasattr(response, "through_sequence") else {}

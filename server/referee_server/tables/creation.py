@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -15,9 +15,10 @@ from referee_client import convert
 from referee_games import dealing
 from referee_games.contract import OptionValue, shown
 from referee_server import __version__
+from referee_server.journal import AgentRow
 from referee_server.match import spec
 from referee_server.match.errors import RefusedError
-from referee_server.match.state import DECIDE_VERSION
+from referee_server.match.state import AGENT, BOT, DECIDE_VERSION, OPEN
 
 SERVER_VERSION = f"referee {__version__}"
 """Name and version of this referee, as logs and clients are told."""
@@ -38,8 +39,35 @@ def settle(asked: match_pb2.MatchSpec) -> tuple[match_pb2.MatchSpec, Mapping[str
         ) from None
     spec.check_seats(asked, game, options)
     settled = spec.settle(asked)
+    settled.DiscardUnknownFields()  # whatever they are, they are no part of the match and do not go on record
     settled.options.CopyFrom(convert.options_to(asked.game, options))
     return settled, options
+
+
+def seats_of(settled: match_pb2.MatchSpec, find_agent: Callable[[str], AgentRow]) -> list[match_pb2.Seat]:
+    """Returns the seats of a new match; `find_agent` returns the agent of an id or name, or refuses.
+
+    Raises:
+        RefusedError: AGENT_UNKNOWN or AGENT_REPEATED.
+    """
+    seats = []
+    for number, asked in enumerate(settled.seats):
+        match asked.WhichOneof("kind"):
+            case "bot":
+                seat = match_pb2.Seat(kind=BOT, name=asked.bot, bot_seed=asked.bot_seed)
+            case "agent":
+                row = find_agent(asked.agent)
+                seat = match_pb2.Seat(kind=AGENT, agent_id=row.agent_id, name=row.name)
+            case _:
+                seat = match_pb2.Seat(kind=OPEN)
+        seat.seat = number
+        seats.append(seat)
+    agents = [seat.agent_id for seat in seats if seat.agent_id]
+    if len(set(agents)) != len(agents):
+        raise RefusedError(
+            reason_pb.ERROR_REASON_AGENT_REPEATED, "an agent takes one seat of a match", field="spec.seats"
+        )
+    return seats
 
 
 def created(

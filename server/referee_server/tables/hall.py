@@ -33,7 +33,7 @@ from referee_server.journal import LogError as DamageError
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
-from referee_server.match.state import OPEN, Match, begin
+from referee_server.match.state import Match, begin
 from referee_server.match.verify import parse, rebuild
 from referee_server.tables import creation, messages, seating
 from referee_server.tables.clock import Clock
@@ -255,12 +255,7 @@ class Hall:
             earlier = self._requested(request_id, asked, settled)
             if earlier is not None:
                 return earlier
-        seats = [self._seat(number, seat) for number, seat in enumerate(settled.seats)]
-        agents = [seat.agent_id for seat in seats if seat.agent_id]
-        if len(set(agents)) != len(agents):
-            raise RefusedError(
-                reason_pb.ERROR_REASON_AGENT_REPEATED, "an agent takes one seat of a match", field="spec.seats"
-            )
+        seats = creation.seats_of(settled, self.find_agent)
         given = bool(asked.given_secret)
         secret = asked.given_secret or self._random_bytes(dealing.SECRET_BYTES)
         match_id = creation.id_from(asked, options) if given else creation.id_of(self._random_bytes(16))
@@ -312,18 +307,6 @@ class Hall:
         if not creation.is_repeat(created, secret, asked, settled):
             raise RefusedError(reason_pb.ERROR_REASON_REQUEST_ID_REUSED, "that request id was used for another request")
         return match_id
-
-    def _seat(self, number: int, asked: match_pb2.SeatSpec) -> match_pb2.Seat:
-        match asked.WhichOneof("kind"):
-            case "bot":
-                return match_pb2.Seat(
-                    seat=number, kind=match_pb2.SEAT_KIND_BOT, name=asked.bot, bot_seed=asked.bot_seed
-                )
-            case "agent":
-                row = self.find_agent(asked.agent)
-                return match_pb2.Seat(seat=number, kind=match_pb2.SEAT_KIND_AGENT, agent_id=row.agent_id, name=row.name)
-            case _:
-                return match_pb2.Seat(seat=number, kind=OPEN)
 
     def find_agent(self, name: str) -> AgentRow:
         """Returns the agent with that id or name.

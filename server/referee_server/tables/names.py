@@ -11,8 +11,8 @@ from referee_server.match.errors import RefusedError
 MAX_LENGTH: Final = 64
 """Most characters of a name, combining marks not counted."""
 _MAX_MARKS: Final = 4  # on one character: real writing needs no more
-# Characters that are letters, marks or symbols by their category, and yet nobody sees them. Unicode lists most of them
-# as "default ignorable"; the blank of Braille is one by its looks.
+# Characters that are letters, marks or symbols by their category, and yet nobody sees them. Unicode lists most
+# of them as "default ignorable"; the blank of Braille is one by its looks.
 _INVISIBLE: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 # Letters of other scripts that look like Latin ones; a name that differs only by these would pass for another's.
 _CYRILLIC: Final = "аbвкмнорстухіјѕԁеɡ"  # noqa: RUF001  the look-alikes are the point

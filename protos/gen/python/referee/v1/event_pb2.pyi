@@ -775,7 +775,7 @@ class FaultRuled(_message.Message):
     lateness_us: _builtins.int
     """By how much the referee itself was late, in microseconds. Seen by the seat itself."""
     asked_again: _builtins.bool
-    """Whether the same question was put again instead."""
+    """Whether the same question was put again instead. Nobody but the seat itself sees such an event."""
     bank_us: _builtins.int
     """What is left of the bank, in microseconds. Others see it rounded down to 10 ms."""
     transit_us: _builtins.int

@@ -1,7 +1,5 @@
 """Random playouts from a Python loop: decisions a second of both games and, where it is installed, OpenSpiel's hearts.
 
-    PYTHONPATH=server python scripts/bench_playouts.py [ROUNDS] [SECONDS]
-
 Processor time is measured, and short rounds alternate between the games, so that a busy machine slows all of them
 alike; what counts is the median, over the rounds, of the ratio to hearts in the same round. All are driven the same
 way: ask for the legal actions, draw one, apply it. Our figure counts the decisions of seats only; the time it takes to
@@ -14,24 +12,44 @@ from __future__ import annotations
 
 import random
 import statistics
-import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from time import process_time
-from typing import Any
+from typing import Any, Final
 
+from referee_games import registry
 from referee_games.contract import CHANCE, OVER, Game
-from referee_games.guillotine import Guillotine
-from referee_games.regicide import Regicide
-
-pyspiel: Any = import_module("pyspiel") if find_spec("pyspiel") else None
 
 Playout = Callable[[], tuple[int, int]]
 """Plays one match to its end; returns how many decisions it took, and how many applies with chance among them."""
 
+OURS: Final = {
+    "guillotine": ("guillotine", {}),
+    "regicide": ("regicide", {}),
+    "regicide, 4 players": ("regicide", {"players": 4}),
+}
 
-def ours(game: Game, **options: object) -> Playout:
+
+@dataclass(frozen=True)
+class Playouts:
+    """What the rounds came to: medians.
+
+    Attributes:
+        rates: decisions a second, by game.
+        hearts: decisions and applies a second of hearts; empty without OpenSpiel.
+        ratios: by game, the ratio to hearts' applies, which is the smaller one; empty without OpenSpiel.
+        rounds: how many rounds there were.
+    """
+
+    rates: dict[str, float]
+    hearts: dict[str, float]
+    ratios: dict[str, float]
+    rounds: int
+
+
+def ours(game: Game, options: dict[str, object]) -> Playout:
     """Returns the playout of one of our games."""
     config = game.configure(options)
     pack = game.pack
@@ -54,8 +72,11 @@ def ours(game: Game, **options: object) -> Playout:
     return playout
 
 
-def hearts() -> Playout:
-    """Returns the playout of OpenSpiel's hearts."""
+def hearts() -> Playout | None:
+    """Returns the playout of OpenSpiel's hearts; None where OpenSpiel is not installed."""
+    if find_spec("pyspiel") is None:
+        return None
+    pyspiel: Any = import_module("pyspiel")
     game: Any = pyspiel.load_game("hearts")
     draw = random.random
 
@@ -87,32 +108,26 @@ def rates(playout: Playout, seconds: float) -> tuple[float, float]:
     return decisions / spent, applies / spent
 
 
-def main(rounds: int = 25, seconds: float = 0.1) -> None:
-    """Runs the rounds and prints medians."""
-    games = {
-        "guillotine": ours(Guillotine()),
-        "regicide": ours(Regicide()),
-        "regicide, 4 players": ours(Regicide(), players=4),
-    }
+def measure(rounds: int, seconds: float) -> Playouts:
+    """Runs the rounds."""
+    games = {name: ours(registry.find(key), dict(options)) for name, (key, options) in OURS.items()}
+    other = hearts()
     measured: dict[str, list[float]] = {name: [] for name in games}
     reference: dict[str, list[float]] = {"decisions": [], "applies": []}
     for _ in range(rounds):
-        if pyspiel:
-            for name, rate in zip(reference, rates(hearts(), seconds), strict=True):
+        if other is not None:
+            for name, rate in zip(reference, rates(other, seconds), strict=True):
                 reference[name].append(rate)
         for name, playout in games.items():
             measured[name].append(rates(playout, seconds)[0])
-    for name, figures in reference.items():
-        if figures:
-            print(f"hearts, {name:<20} {statistics.median(figures):>10,.0f} /s")
-    for name, figures in measured.items():
-        line = f"{name:<28} {statistics.median(figures):>10,.0f} /s"
-        for kind, others in reference.items():
-            if others:
-                ratio = statistics.median(mine / other for mine, other in zip(figures, others, strict=True))
-                line += f"   {ratio:.2f}x hearts' {kind}"
-        print(line)
-
-
-if __name__ == "__main__":
-    main(*(kind(text) for kind, text in zip((int, float), sys.argv[1:], strict=False)))
+    applies = reference["applies"]
+    return Playouts(
+        rates={name: statistics.median(figures) for name, figures in measured.items()},
+        hearts={name: statistics.median(figures) for name, figures in reference.items() if figures},
+        ratios={
+            name: statistics.median(mine / theirs for mine, theirs in zip(figures, applies, strict=True))
+            for name, figures in measured.items()
+            if applies
+        },
+        rounds=rounds,
+    )
