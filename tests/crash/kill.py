@@ -101,13 +101,13 @@ def at_failpoint(world: World, kills: Kills, name: str, count: int = 0, seconds:
     world.start(f"{name}:{count}:kill")
     try:
         if world.listening():
-            if name == "agent.register":
-                world.visit()
-            elif name.startswith("stop."):
+            if name.startswith("stop."):
                 world.at_play()
                 world.referee.send(signal.SIGTERM)
         deadline = time.monotonic() + seconds
         while world.referee.popen.poll() is None and time.monotonic() < deadline:
+            if name == "agent.register":
+                world.visit()
             time.sleep(0.01)
     finally:
         world.in_flight -= count if name.startswith("match.") else 0
