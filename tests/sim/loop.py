@@ -53,6 +53,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._timers: list[tuple[int, float, int, asyncio.TimerHandle]] = []
         self._count = 0
         self._closed = False
+        self._many = 100
 
     # What the world does with it.
 
@@ -146,8 +147,9 @@ class SimLoop(asyncio.AbstractEventLoop):
     def create_task(self, coro: Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:  # type: ignore[override]
         task = asyncio.Task(coro, loop=self, **options)
         self.tasks.append(task)
-        if len(self.tasks) > 100:
+        if len(self.tasks) > self._many:
             self.tasks = [task for task in self.tasks if not task.done()]
+            self._many = 100 + 2 * len(self.tasks)
         return task
 
     def run_in_executor(self, executor: object, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]

@@ -127,28 +127,29 @@ class World:
     # The host.
 
     def _create(self, number: int) -> None:
-        if self.referee is None or self.referee.draining:
-            self.after(50_000, lambda: self._create(number))
+        """Has a match created, and asks again until it is told which."""
+        if f"request{number}" in self._created:
             return
-        spec = self.plan.matches[number]
-        request_id = f"request{number}"
+        self.after(300_000, lambda: self._create(number))
+        for _ in range(1 + (self._chance.random() < 0.05)):
+            if self.referee is not None and not self.referee.draining:
+                self._request(number, self.referee)
+
+    def _request(self, number: int, referee: Referee) -> None:
+        request_id, spec = f"request{number}", self.plan.matches[number]
 
         def created(call: Call, got: list[bytes]) -> None:
-            reason = reason_of(call.status)
-            if got:
-                match_id = match_service_pb2.CreateMatchResponse.FromString(got[0]).match.match_id
-                check(self._created.setdefault(request_id, match_id) == match_id, "one request made two matches")
-                check(match_id in self.ledger.matches, "a match was told before it was stored")
-                self.trace(f"match {match_id} for {[seat.WhichOneof('kind') for seat in spec.seats]}")
-            else:
+            if not got:
+                reason = reason_of(call.status)
                 check(reason in ("STORAGE", "DRAINING", "AGENT_UNKNOWN"), f"no match was made: {reason}")
-                self.after(100_000, lambda: self._create(number))
+                return
+            match_id = match_service_pb2.CreateMatchResponse.FromString(got[0]).match.match_id
+            check(self._created.setdefault(request_id, match_id) == match_id, "one request made two matches")
+            check(match_id in self.ledger.matches, "a match was told before it was stored")
+            self.trace(f"match {match_id} for {[seat.WhichOneof('kind') for seat in spec.seats]}")
 
         request = match_service_pb2.CreateMatchRequest(request_id=request_id, spec=spec)
-        self.referee.call("MatchService/CreateMatch", request, created)
-        self.after(5_000_000, lambda: None if request_id in self._created else self._create(number))
-        if self._chance.random() < 0.05:
-            self.after(1_000, lambda: None if request_id in self._created else self._create(number))
+        referee.call("MatchService/CreateMatch", request, created)
 
     def _cancel(self, number: int) -> None:
         match_id = self._created.get(f"request{number}")
@@ -274,7 +275,9 @@ class World:
         agent = self.by_name.get(told.match.seats[payload.seat].name)
         key = match_id, payload.decision_id
         link = agent.link if agent is not None else None
-        if link is None or not agent.traits.honest or key not in link.told or key in link.repeats or link.call.blocked or link.dead or self.referee is None:
+        if agent is None or link is None or link.dead or self.referee is None or not agent.traits.honest:
+            return
+        if key not in link.told or key in link.repeats or link.call.blocked:
             return
         told_us, left_us = link.told[key]
         if isinstance(payload, event_pb2.FaultRuled):
