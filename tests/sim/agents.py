@@ -119,7 +119,6 @@ class Agent:
         for match_id, seat in sorted(self.offered.items()):
             if match_id not in self.ended:
                 hello.positions.add(match_id=match_id, after_sequence=self.positions.get(match_id, 0))
-        link.positions = {position.match_id: position.after_sequence for position in hello.positions}
         if not self.traits.honest and self.chance.random() < 0.05:
             self._bad_hello(hello, link)
             return
