@@ -22,7 +22,7 @@ def captured(look: Callable[[str], None], fail: Callable[[str], None], muted: Ca
             if line["event"] in _OURS or method == "exception":
                 import traceback
 
-                fail(f"the referee says {line['event']}: {traceback.format_exc(limit=-4)}")
+                fail(f"the referee says {line['event']}: {traceback.format_exc(limit=-9)}")
         raise structlog.DropEvent
 
     kept = structlog.get_config()

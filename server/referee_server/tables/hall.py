@@ -467,7 +467,8 @@ class Hall:
         if self.committer.failed is not None or self.halted or self.meter.late:
             return
         for table in list(self._tables.values()):
-            if table.match.filled_us is None:
+            # One that was just cancelled stands here until its end is stored.
+            if table.match.filled_us is None and not table.match.over:
                 self._fill(table)
             table.offer()
         if self.settings.practice:
