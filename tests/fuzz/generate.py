@@ -132,7 +132,9 @@ class Generator:
         return data[:at] + self.chance.randbytes(self.chance.randrange(8)) + data[at:]
 
     def _extended(self, data: bytes) -> bytes:
-        unknown = self.chance.choice((b"\xc2\x3e" + _varint(60_000) + bytes(60_000), b"\xc0\x3e\x01", b"\xc5\x3e1234", b"\xfa\x3f\x00"))
+        unknown = self.chance.choice(
+            (b"\xc2\x3e" + _varint(60_000) + bytes(60_000), b"\xc0\x3e\x01", b"\xc5\x3e1234", b"\xfa\x3f\x00")
+        )
         return data + unknown
 
     def _bad_text(self, data: bytes) -> bytes:

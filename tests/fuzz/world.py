@@ -174,7 +174,9 @@ def _spec(number: int) -> match_pb2.MatchSpec:
     spec = match_pb2.MatchSpec(
         game="regicide",
         options=convert.options_to("regicide", {"players": 2, "max_deals": 2}),
-        clock=match_pb2.Clock(allowance_ms=300, bank_ms=300, connect_ms=60_000, ready_ms=2_000, reconnect_grace_ms=2_000),
+        clock=match_pb2.Clock(
+            allowance_ms=300, bank_ms=300, connect_ms=60_000, ready_ms=2_000, reconnect_grace_ms=2_000
+        ),
     )
     spec.policy.strikes = 1_000
     for name in ("agent0", "agent2" if number % 2 else "agent1"):

@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
+from referee_server.tables.lateness import BEAT_US, LatenessMeter
+
 T = TypeVar("T")
 
 _COST_BITS: Final = 5
@@ -34,6 +36,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         chance: random.Random,
         on_error: Callable[[dict[str, Any]], None],
         in_thread: Callable[[Callable[[], None]], None],
+        others_us: Callable[[], int],
     ) -> None:
         """Makes a loop.
 
@@ -42,12 +45,14 @@ class SimLoop(asyncio.AbstractEventLoop):
             chance: draws what handles cost, and which of two timers of one moment comes first.
             on_error: told of exceptions that nobody took.
             in_thread: does something beside the loop, some time later.
+            others_us: returns when something happens that is not the loop's.
         """
         self.now_us = now_us
         self.tasks: list[asyncio.Task[Any]] = []
         self._chance = chance
         self._on_error = on_error
         self._in_thread = in_thread
+        self._others_us = others_us
         self._ready: deque[asyncio.Handle] = deque()
         self._turn = 0
         self._timers: list[tuple[int, float, int, asyncio.TimerHandle]] = []
@@ -63,7 +68,21 @@ class SimLoop(asyncio.AbstractEventLoop):
             heapq.heappop(self._timers)
         if self._ready:
             return self.now_us
-        return max(self.now_us, self._timers[0][0]) if self._timers else None
+        if not self._timers:
+            return None
+        if isinstance(getattr(self._timers[0][3]._callback, "__self__", None), LatenessMeter):
+            self._skip_beats()
+        return max(self.now_us, self._timers[0][0])
+
+    def _skip_beats(self) -> None:
+        """Leaves out the beats of the lateness meter, all on time, in which nothing else happens."""
+        when_us, tie, count, handle = self._timers[0]
+        others_us = [timer[0] for timer in self._timers[1:3]]
+        beats = (min([self._others_us(), *others_us]) - when_us) // BEAT_US - 1
+        if beats > 1 and self.now_us <= when_us:
+            when_us += beats * BEAT_US
+            handle._callback.__self__._due_us = when_us  # type: ignore[attr-defined]
+            heapq.heapreplace(self._timers, (when_us, tie, count, handle))
 
     def run_next(self) -> None:
         """Runs the next handle. A turn takes in the timers that are due when it begins, behind what is ready."""

@@ -41,7 +41,7 @@ class Referee:
         self.muted = False
         self.draining = False
         self.closed = False
-        self.loop = SimLoop(world.now_us, chance, self._error, self._in_thread)
+        self.loop = SimLoop(world.now_us, chance, self._error, self._in_thread, world.next_us)
         self.vault = Vault(world.journal, world.committed)
         self._chance = chance
         self._power = power

@@ -87,6 +87,10 @@ class World:
         """Does something after that time."""
         self.at(self.now_us + pause_us, callback)
 
+    def next_us(self) -> int:
+        """Returns when the next thing happens outside of the referee."""
+        return self._heap[0][0] if self._heap else self.now_us + 1_000_000
+
     def loop_us(self) -> int:
         """Returns the referee's time, which is ahead while it is busy."""
         return max(self.now_us, self.referee.loop.now_us) if self.referee is not None else self.now_us
@@ -286,12 +290,16 @@ class World:
             if payload.kind == match_pb2.FAULT_KIND_TIMEOUT and not told.match.untimed:
                 table = self.referee.hall.running.get(match_id)
                 had_us = event.match_time_us + table._epoch_us - told_us if table is not None else left_us
-                check(had_us < 0 or had_us >= left_us - self._slack_us, f"{key} timed out after {had_us} us of {left_us}")
+                check(
+                    had_us < 0 or had_us >= left_us - self._slack_us, f"{key} timed out after {had_us} us of {left_us}"
+                )
         elif payload.source == event_pb2.ACTION_SOURCE_AGENT and key in link.arrived:
             own_us = link.arrived[key] - told_us
             first = told.offered_us[payload.seat, payload.decision_id] + payload.think_us <= event.match_time_us
             check(first, f"{key} is charged more than it took")
-            check(payload.think_us <= max(0, own_us) + self._slack_us, f"{key}: charged {payload.think_us} us of {own_us}")
+            check(
+                payload.think_us <= max(0, own_us) + self._slack_us, f"{key}: charged {payload.think_us} us of {own_us}"
+            )
 
     def _note(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
