@@ -15,7 +15,8 @@ _LENGTHS: Final = (0, 1, 16, 31, 32, 33, 64, 1_000)
 _TEXTS: Final = (
     "", " ", "x", "pass", "open", "trump:H+reverse", "contract:royalty", "\x00", "\x1b[2J", "qs", "7S7S",
     "../../etc/passwd", "%s%n{0}", "'; DROP TABLE matches; --", "=cmd|' /C calc'!A0", "\u202eevil", "\u200b", "é" * 70,
-    "e" + "\u0301" * 200, "\U0001f0a1" * 20, "guillotine", "regicide", "greedy", "first", "a" * 65, "A" * 5_000, "NaN", "-0",
+    "e" + "\u0301" * 200, "\U0001f0a1" * 20, "guillotine", "regicide", "greedy", "first", "a" * 65, "A" * 5_000,
+    "NaN", "-0",
 )  # fmt: skip
 _BOUNDS: Final = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
@@ -67,6 +68,7 @@ class Generator:
         if kind == FieldDescriptor.CPPTYPE_BOOL:
             return self.chance.random() < 0.5
         if kind == FieldDescriptor.CPPTYPE_ENUM:
+            assert field.enum_type is not None
             numbers = [value.number for value in field.enum_type.values]
             return self.chance.choice((*numbers, *numbers, 99, -1, 2**31 - 1))
         if kind == FieldDescriptor.CPPTYPE_STRING:

@@ -129,7 +129,7 @@ class Agent:
             takes_open_seats=self.traits.takes_open,
             wants_events=self.traits.wants_events,
         )
-        for match_id, seat in sorted(self.offered.items()):
+        for match_id in sorted(self.offered):
             if match_id not in self.ended:
                 hello.positions.add(match_id=match_id, after_sequence=self.positions.get(match_id, 0))
         if not self.traits.honest and self.chance.random() < 0.05:

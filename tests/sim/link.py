@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
@@ -22,7 +22,7 @@ def reason_of(status: tuple[int, str, object] | None) -> str:
     if status is None or status[0] == 0:
         return ""
     code, message, metadata = status
-    found = metadata.get("grpc-status-details-bin") if isinstance(metadata, dict) else None
+    found: Any = metadata.get("grpc-status-details-bin") if isinstance(metadata, dict) else None
     check(found, f"a call ended without a reason: {code} {message}")
     rich = status_pb2.Status.FromString(found)
     info = error_details_pb2.ErrorInfo()

@@ -1,7 +1,7 @@
 """An event loop without time, threads or sockets of its own: its turns and its clock are what the simulation says.
 
-Handles run one by one. Each takes a little time, and whatever becomes due meanwhile waits, as on a real loop; a stall is
-a handle that takes long. Work for threads is done by the world, beside the loop, at a moment that the world draws.
+Handles run one by one. Each takes a little time, and whatever becomes due meanwhile waits, as on a real loop; a stall
+is a handle that takes long. Work for threads is done by the world, beside the loop, at a moment that the world draws.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             return self.now_us
         if not self._timers:
             return None
-        if isinstance(getattr(self._timers[0][3]._callback, "__self__", None), LatenessMeter):
+        if isinstance(_owner(self._timers[0][3]), LatenessMeter):
             self._skip_beats()
         return max(self.now_us, self._timers[0][0])
 
@@ -81,7 +81,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         beats = (min([self._others_us(), *others_us]) - when_us) // BEAT_US - 1
         if beats > 1 and self.now_us <= when_us:
             when_us += beats * BEAT_US
-            handle._callback.__self__._due_us = when_us  # type: ignore[attr-defined]
+            _owner(handle)._due_us = when_us
             heapq.heapreplace(self._timers, (when_us, tie, count, handle))
 
     def run_next(self) -> None:
@@ -138,14 +138,14 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
-    ) -> asyncio.TimerHandle:  # type: ignore[override]
+    ) -> asyncio.TimerHandle:
         return self.call_at_us(self.now_us + -int(-delay * 1_000_000 // 1), callback, *args, context=context)
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
-    ) -> asyncio.TimerHandle:  # type: ignore[override]
+    ) -> asyncio.TimerHandle:
         return self.call_at_us(-int(-when * 1_000_000 // 1), callback, *args, context=context)
 
     def call_at_us(
@@ -196,6 +196,11 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self._on_error(context)
+
+
+def _owner(handle: Any) -> Any:
+    """Returns whose method a handle calls, or None."""
+    return getattr(handle._callback, "__self__", None)
 
 
 def _settle(future: asyncio.Future[Any], result: object, error: Exception | None) -> None:

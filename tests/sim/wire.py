@@ -25,7 +25,7 @@ EOF: Final = grpc.aio.EOF
 
 def handlers(hall: Hall, gate: Gate) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
     """Returns the handlers of all services, by `Service/Method`."""
-    generic: list[grpc.GenericRpcHandler[Any, Any]] = []
+    generic: list[grpc.GenericRpcHandler] = []
     server: Any = SimpleNamespace(add_generic_rpc_handlers=generic.extend)
     kinds = (AgentService, MatchService, LogService, GameService, RegistryService)
     found: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
@@ -71,6 +71,7 @@ class Call:
         self, loop: asyncio.AbstractEventLoop, handler: grpc.RpcMethodHandler[Any, Any], request: bytes = b""
     ) -> Call:
         """Lets the server take the call."""
+        running: Any
         if handler.request_streaming:
             running = handler.stream_stream(None, self)  # type: ignore[misc,arg-type]
         elif handler.response_streaming:

@@ -12,7 +12,7 @@ from referee.v1 import event_pb2, log_service_pb2, match_pb2, match_service_pb2
 from referee_server.journal import MemoryJournal, Record
 from referee_server.match.verify import LogError, parse, replay, verify
 from sim.agents import Agent, draw_traits
-from sim.ledger import CARD, Broken, Ledger, check, check_result, fingerprint
+from sim.ledger import CARD, BrokenError, Ledger, check, check_result, fingerprint
 from sim.link import Link, reason_of
 from sim.logs import captured
 from sim.plan import Plan, draw_plan
@@ -51,7 +51,7 @@ class World:
         self.ledger = Ledger()
         self.referee: Referee | None = None
         self.accepted: set[tuple[str, int, int]] = set()
-        self.failure: Broken | None = None
+        self.failure: BrokenError | None = None
         self.counts: dict[str, int] = {}
         self._say = say
         self._digest = hashlib.sha256()
@@ -112,13 +112,13 @@ class World:
     def fail(self, what: str) -> None:
         """Notes that something that always holds did not hold, also where an exception would be swallowed."""
         if self.failure is None:
-            self.failure = Broken(what)
+            self.failure = BrokenError(what)
 
     def guard(self, look: Callable[[], T]) -> T | None:
         """Looks at something from inside the referee, where an exception would be swallowed."""
         try:
             return look()
-        except Broken as error:
+        except BrokenError as error:
             self.failure = self.failure or error
             return None
 
@@ -334,10 +334,10 @@ class World:
                 finally:
                     if self.referee is not None:
                         self.referee.kill()
-        except Broken:
+        except BrokenError:
             raise
         except Exception as error:
-            raise Broken(f"{type(error).__name__}: {error}") from error
+            raise BrokenError(f"{type(error).__name__}: {error}") from error
         self._check_logs()
         return self
 
@@ -394,7 +394,7 @@ class World:
             raise self.failure
         if self.now_us > LIMIT_US:
             left = [match_id for match_id, told in self.ledger.matches.items() if not told.final]
-            raise Broken(f"these matches do not end: {left}, of {len(self._created)}")
+            raise BrokenError(f"these matches do not end: {left}, of {len(self._created)}")
         if self.referee is not None and self._chance.random() < 0.002:
             self.referee.compare()
 
@@ -441,7 +441,7 @@ class World:
             try:
                 report = verify(events)
             except LogError as error:
-                raise Broken(f"the log of {match_id} does not verify: {error}") from error
+                raise BrokenError(f"the log of {match_id} does not verify: {error}") from error
             check(report.ended and not report.sealed, f"the log of {match_id} is not whole")
             check(fingerprint(replay(events)) == fingerprint(told.match), f"{match_id} replays otherwise")
             for seat in (-1, *range(len(told.match.seats))):

@@ -81,7 +81,7 @@ class Table:
         self._wait_timer: Timer | None = None
         self._bots: dict[int, bots.Bot] = {}
         self._projectors: dict[int, Projector] = {}
-        # Whether any seat has ever wanted events: what is stored from then on is shown to whoever has caught up by then.
+        # Whether any seat has wanted events: what is stored from then on is shown to whoever has caught up by then.
         self._shows = False
         self._held_until_us: int | None = None
         self._late_before_us = 0
