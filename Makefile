@@ -8,7 +8,7 @@ STAMP := $(VENV)/.made
 BASELINE := protos/baseline.binpb
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports protos-check conformance protos fix bench clean
+.PHONY: help setup demo test check lint types imports protos-check conformance protos fix bench soak clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -56,6 +56,9 @@ fix: setup ## Format, and mend what can be mended by itself
 
 bench: setup ## Measure speed: ratios of runs taken in turn
 	@$(BIN)/referee bench
+
+soak: setup ## Hours of simulated matches and fuzzed messages (scripts/soak, for one kind and other numbers)
+	@scripts/soak all
 
 clean: ## Delete what the other targets made
 	@rm -rf $(VENV) .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
