@@ -22,13 +22,11 @@ def captured(look: Callable[[str], None], fail: Callable[[str], None], muted: Ca
             if line["event"] in _OURS or method == "exception":
                 import traceback
 
-                fail(f"the referee says {line['event']}: {traceback.format_exc(limit=-4)}")
+                fail(f"the referee says {line['event']}: {traceback.format_exc(limit=-9)}")
         raise structlog.DropEvent
 
     kept = structlog.get_config()
-    structlog.configure(
-        processors=[structlog.contextvars.merge_contextvars, take], cache_logger_on_first_use=False
-    )
+    structlog.configure(processors=[structlog.contextvars.merge_contextvars, take], cache_logger_on_first_use=False)
     try:
         yield
     finally:

@@ -41,7 +41,10 @@ class Referee:
         self.muted = False
         self.draining = False
         self.closed = False
-        self.loop = SimLoop(world.now_us, chance, self._error, self._in_thread)
+        # What of a loop it lacks nobody here uses.
+        self.loop = SimLoop(  # type: ignore[abstract]
+            world.now_us, chance, self._error, self._in_thread, world.next_us
+        )
         self.vault = Vault(world.journal, world.committed)
         self._chance = chance
         self._power = power
