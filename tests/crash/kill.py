@@ -59,7 +59,7 @@ class Kills:
     def __str__(self) -> str:
         ways = ", ".join(f"{count} {way}" for way, count in sorted(self.ways.items()))
         least = min((self.fired[name] for name in SERVICE), default=0)
-        hits = f"; every failpoint at least {least} times" if self.fired else ""
+        hits = f"; every failpoint at least {least} times" if least else ""
         return f"{sum(self.ways.values())} kills ({ways}){hits}"
 
 
@@ -100,14 +100,13 @@ def at_failpoint(world: World, kills: Kills, name: str, count: int = 0, seconds:
     world.in_flight += count if name.startswith("match.") else 0
     world.start(f"{name}:{count}:kill")
     try:
-        if world.listening():
-            if name == "agent.register":
-                world.visit()
-            elif name.startswith("stop."):
-                world.at_play()
-                world.referee.send(signal.SIGTERM)
+        if world.listening() and name.startswith("stop."):
+            world.at_play()
+            world.referee.send(signal.SIGTERM)
         deadline = time.monotonic() + seconds
         while world.referee.popen.poll() is None and time.monotonic() < deadline:
+            if name == "agent.register":
+                world.visit()
             time.sleep(0.01)
     finally:
         world.in_flight -= count if name.startswith("match.") else 0

@@ -20,6 +20,11 @@ from crash.world import free_port
 from referee.v1 import match_pb2
 from referee_client import convert
 
+_LATER = (
+    grpc.StatusCode.FAILED_PRECONDITION,  # agents are known once they have connected
+    grpc.StatusCode.NOT_FOUND,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -117,12 +122,10 @@ class Swarm:
 
     def _try(self, host: Host, spec: match_pb2.MatchSpec) -> bool:
         try:
-            host.create(spec)
+            # Under one id until it was acknowledged: a busy referee may have made it and not said so in time.
+            host.create(spec, f"request-{self.created}")
         except grpc.RpcError as error:
-            # Agents are known once they have connected.
-            if isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.FAILED_PRECONDITION:
-                return False
-            if isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.NOT_FOUND:
+            if isinstance(error, grpc.Call) and error.code() in _LATER:
                 return False
             raise
         self.created += 1

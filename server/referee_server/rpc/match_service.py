@@ -14,11 +14,12 @@ from referee_client import convert
 from referee_games.contract import PUBLIC, shown
 from referee_server.journal import MatchRow
 from referee_server.match.errors import RefusedError
-from referee_server.match.state import Match, begin
-from referee_server.match.verify import parse, replay
+from referee_server.match.state import Match
+from referee_server.match.verify import parse
 from referee_server.match.views import ALL, Projector
 from referee_server.rpc.gate import Caller, Gate, unknown_credential
 from referee_server.rpc.listing import match_of
+from referee_server.rpc.story import Stories, Story
 from referee_server.tables.creation import unknown_match
 from referee_server.tables.hall import Hall
 
@@ -37,6 +38,7 @@ class MatchService:
         self._hall = hall
         self._gate = gate
         self._heartbeat_s = heartbeat_s
+        self._stories = Stories(hall.journal)
 
     async def CreateMatch(self, request: pb.CreateMatchRequest, caller: Caller) -> pb.CreateMatchResponse:  # noqa: N802
         """Creates a match."""
@@ -84,9 +86,13 @@ class MatchService:
         if not 0 <= request.delay_ms <= _DAY_MS or (request.delay_ms and audience != ALL):
             raise _invalid("delay_ms", f"delay_ms is from 0 to {_DAY_MS}, and only for the view `all`")
         # Milliseconds of pure computing for a long match, on which nothing else may have to wait.
-        watch = await asyncio.to_thread(_Watch, self._hall, request, audience)
+        watch = await asyncio.to_thread(self._begin_watch, request, audience)
         async for response in watch.responses(self._heartbeat_s):
             yield response
+
+    def _begin_watch(self, request: pb.WatchMatchRequest, audience: int) -> _Watch:
+        with self._stories.told(request.match_id) as story:
+            return _Watch(self._hall, request, audience, story)
 
     def _audience(self, request: pb.WatchMatchRequest, caller: Caller) -> int:
         """Returns the audience of a view, if the caller may have it."""
@@ -129,16 +135,12 @@ class MatchService:
 class _Watch:
     """One watcher: reads the journal at its own pace, so that it holds up nobody."""
 
-    def __init__(self, hall: Hall, request: pb.WatchMatchRequest, audience: int) -> None:
+    def __init__(self, hall: Hall, request: pb.WatchMatchRequest, audience: int, story: Story) -> None:
         self._hall = hall
         self._request = request
-        self._audience = audience
-        row = hall.journal.match(request.match_id)
-        assert row is not None
-        events = parse(hall.journal.read(request.match_id))
-        self._game = begin(events[0]).game
-        self._projector = Projector(audience, self._game)
-        history = self._projector.see(events)
+        history = story.view(audience)
+        self._projector = Projector(audience, story.match.game)
+        self._projector.through, self._projector.seen_through = len(history), len(story.events)
         if request.after_sequence > len(history):
             raise RefusedError(
                 reason_pb.ERROR_REASON_POSITION_BEYOND_END,
@@ -146,15 +148,14 @@ class _Watch:
                 newest=len(history),
             )
         self._history = history[request.after_sequence :]
-        self._known = len(events)
-        self._match = replay(events)
+        self._known = len(story.events)
+        self._first = pb.WatchMatchResponse(through_sequence=request.after_sequence)
+        if request.delay_ms == 0:
+            _snapshot(story.match, audience, self._first)
         self._failure: Exception | None = None
 
     async def responses(self, heartbeat_s: float) -> AsyncIterator[pb.WatchMatchResponse]:
-        first = pb.WatchMatchResponse(through_sequence=self._request.after_sequence)
-        if self._request.delay_ms == 0:
-            _snapshot(self._match, self._audience, first)
-        yield first
+        yield self._first
         if self._request.delay_ms == 0:
             through = self._request.after_sequence
             for start in range(0, len(self._history), _PIECE):
@@ -206,7 +207,7 @@ class _Watch:
 
     async def _follow(self, queue: asyncio.Queue[list[event_pb2.MatchEvent] | None], *, delayed: bool) -> None:
         if delayed and self._history:
-            await queue.put(self._history)
+            await queue.put(list(self._history))
         try:
             async for _, records in self._hall.journal.follow(self._request.match_id, self._known):
                 seen = self._projector.see(parse(records))
