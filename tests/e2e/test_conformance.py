@@ -28,6 +28,14 @@ def test_who_keeps_to_the_protocol_passes_every_check(home: Home, command: tuple
     assert summary == f"{len(checks)} checks: {len(checks)} passed, 0 failed, 0 skipped"
 
 
+@pytest.mark.parametrize("how", ["slow", "async"])
+def test_who_thinks_keeps_to_the_protocol_meanwhile(home: Home, how: str) -> None:
+    checks = ("at-once", "pings", "cut-open", "cut-answered", "sigterm")
+    only = [word for check in checks for word in ("--only", check)]
+    done = home.run("conformance", "--quick", "--game", "regicide", *only, "--", *bad("thinker", how))
+    assert done.out.splitlines() == [*(f"PASS {check}" for check in checks), "5 checks: 5 passed, 0 failed, 0 skipped"]
+
+
 TABLE = [
     ("hello", "crash_at_start", (), "its process ended with code 3, saying: no module named nothing"),
     ("hello", "never_hello", (), "it connected and said nothing within 4 s"),

@@ -236,3 +236,34 @@ def test_who_comes_back_within_the_grace_plays_on(arena: Arena, tmp_path: Path) 
     arena.start("plain", name, credential).wait_for("over")
     ending = arena.ending(match_id)
     assert (ending.faults, ending.reason, ending.gone, ending.back) == ([], "COMPLETED", 1, 1)
+
+
+def test_bad_company_leaves_a_good_match_alone(arena: Arena) -> None:
+    """All at once: who floods, storms and stalls harms nobody but itself, nor the match of those who do not."""
+    company = [
+        ("flood", "strays"),
+        ("flood", "empty"),
+        ("storm", "40"),
+        ("oversize", "1"),
+        ("never_reads",),
+        ("silent",),
+    ]
+    bad = []
+    for program, *more in company:
+        name, credential = arena.add(program)
+        bad.append(arena.match(name, {**CALM, "allowance_ms": 5_000, "bank_ms": 0, "reconnect_grace_ms": 2_000}))
+        arena.start(program, name, credential, *more, *((bad[-1],) if program == "never_reads" else ()))
+    good = [started(arena, "plain", CALM)[2] for _ in range(2)]
+    for match_id in good:
+        ending = arena.ending(match_id)
+        assert (ending.faults, ending.faults_of_others, ending.reason) == ([], [], "COMPLETED")
+    endings = [arena.ending(match_id) for match_id in bad]
+    assert [ending.faults_of_others for ending in endings] == [[]] * len(bad)
+    assert [ending.faults for ending in endings] == [
+        ["FLOOD REPLACE 0"],
+        ["FLOOD REPLACE 0"],
+        [],
+        ["DISCONNECT REPLACE 0"],
+        list(strikes("TIMEOUT")),
+        list(strikes("TIMEOUT")),
+    ]

@@ -55,15 +55,14 @@ class _Table:
 
     __slots__ = (
         "action", "asked", "asking", "backlog", "busy", "epoch", "game", "left", "match_id", "nonce", "number",
-        "seat", "sequence", "started", "timed",
+        "seat", "sequence", "started",
     )  # fmt: skip
 
-    def __init__(self, match_id: str, game: str, seat: int, nonce: bytes, *, timed: bool) -> None:
+    def __init__(self, match_id: str, game: str, seat: int, nonce: bytes) -> None:
         self.match_id = match_id
         self.game = game
         self.seat = seat
         self.nonce = nonce
-        self.timed = timed
         self.started = False
         self.number = -1
         self.action: str | None = None
@@ -259,8 +258,7 @@ class Session:
             self._send(pb.ClientItem(decline=pb.Decline(match_id=message.match_id)))
             return
         nonce = secrets.token_bytes(32) if message.nonces_taken and not message.ready else b""
-        timed = message.clock.allowance_ms > 0 or not message.clock.HasField("allowance_ms")
-        table = _Table(message.match_id, message.game, message.seat, nonce, timed=timed)
+        table = _Table(message.match_id, message.game, message.seat, nonce)
         self._tables[message.match_id] = table
         self._taken += 1
         log.info("match %s: seat %d of a match of %s", message.match_id, message.seat, message.game)
@@ -281,7 +279,7 @@ class Session:
         if table is None:
             # A referee offers a match again before it asks again; should it not, the view tells the game.
             game = message.WhichOneof("view") or ""
-            table = _Table(message.match_id, game, message.seat, b"", timed=message.allowance_us > 0)
+            table = _Table(message.match_id, game, message.seat, b"")
             table.started = True
             self._tables[message.match_id] = table
             self._taken += 1
@@ -293,8 +291,8 @@ class Session:
             return  # closed long ago
         table.epoch = self._epoch
         table.asked = arrived
-        # No allowance means an untimed decision, but in a timed match that there is only the bank left.
-        table.left = message.allowance_us / 1e6 if message.allowance_us or table.timed else math.inf
+        # Where only the bank is left an answer does not wait for others at all.
+        table.left = math.inf if message.untimed else message.allowance_us / 1e6
         if number == table.number:
             if table.action is not None:
                 self._send_answer(table)
