@@ -100,10 +100,9 @@ def at_failpoint(world: World, kills: Kills, name: str, count: int = 0, seconds:
     world.in_flight += count if name.startswith("match.") else 0
     world.start(f"{name}:{count}:kill")
     try:
-        if world.listening():
-            if name.startswith("stop."):
-                world.at_play()
-                world.referee.send(signal.SIGTERM)
+        if world.listening() and name.startswith("stop."):
+            world.at_play()
+            world.referee.send(signal.SIGTERM)
         deadline = time.monotonic() + seconds
         while world.referee.popen.poll() is None and time.monotonic() < deadline:
             if name == "agent.register":
