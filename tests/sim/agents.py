@@ -22,20 +22,7 @@ _DEEDS: Final = {
     "again": 2, "flood": 0.5, "deaf": 0.5,
 }  # fmt: skip
 """What a bad agent may do when it is asked, and how often: weights."""
-_RUBBISH: Final = (
-    "",
-    " ",
-    "ZZ",
-    "7S ",
-    "7s",
-    "QS\n",
-    "pass pass",
-    "contract:",
-    "\x00",
-    "é" * 300,
-    "\U0001f0a1",
-    "x" * 60_000,
-)
+_RUBBISH: Final = ("", " ", "ZZ", "7S ", "7s", "QS\n", "pass pass", "contract:", "\x00", "é" * 300, "\U0001f0a1", "x" * 60_000)
 
 
 @dataclass
@@ -218,9 +205,7 @@ class Agent:
             return [ready]
         decline = pb.ClientItem(decline=pb.Decline(match_id=match_id))
         bad = pb.ClientItem(ready=pb.Ready(match_id=match_id, nonce=nonce[:31] + b"xx"))
-        return self.chance.choice(
-            ([], [decline], [bad], [bad, ready], [ready, ready], [ready, decline], [decline, ready])
-        )
+        return self.chance.choice(([], [decline], [bad], [bad, ready], [ready, ready], [ready, decline], [decline, ready]))
 
     def _judged(self, verdict: pb.Verdict) -> None:
         status = verdict.status
@@ -272,9 +257,7 @@ class Agent:
     def _do_edge(self, link: Link, decision: pb.Decision, answer: pb.Answer, think_us: int, left_us: int) -> None:
         deadline_us = self.world.deadline_us(decision.match_id)
         if deadline_us is not None:
-            link.send(
-                [pb.ClientItem(answer=answer)], at_us=deadline_us + self.chance.choice((-1_000, -10, -1, 0, 1, 1_000))
-            )
+            link.send([pb.ClientItem(answer=answer)], at_us=deadline_us + self.chance.choice((-1_000, -10, -1, 0, 1, 1_000)))
 
     def _do_late(self, link: Link, decision: pb.Decision, answer: pb.Answer, think_us: int, left_us: int) -> None:
         self._say(link, int(left_us * self.chance.uniform(1, 1.5)) + self.chance.randrange(50_000), answer)

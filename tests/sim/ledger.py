@@ -183,7 +183,9 @@ class Told:
                 check(not hidden, f"{where} shows {hidden}")
             check(kind != "answer_ignored" or own, f"{where} is another seat's")
             if kind == "action_applied" and event.action_applied.seat != audience:
-                check(not (event.action_applied.action.startswith("discard:")), f"{where} shows what was discarded")
+                check(
+                    not (event.action_applied.action.startswith("discard:")), f"{where} shows what was discarded"
+                )
 
 
 class Ledger:

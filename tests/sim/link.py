@@ -164,7 +164,7 @@ class Link:
         key = decision.match_id, decision.decision_id
         seat = told.match.seats[decision.seat]
         check(0 <= decision.allowance_us <= told.match.created.spec.clock.allowance_ms * 1_000, "allowance is wrong")
-        check(0 <= decision.bank_us, "bank is negative")
+        check(decision.bank_us >= 0, "bank is negative")
         check(decision.untimed == told.match.untimed, "untimed is wrong")
         if key in self.told or key in self.agent.told:
             self.repeats.add(key)

@@ -26,7 +26,9 @@ def captured(look: Callable[[str], None], fail: Callable[[str], None], muted: Ca
         raise structlog.DropEvent
 
     kept = structlog.get_config()
-    structlog.configure(processors=[structlog.contextvars.merge_contextvars, take], cache_logger_on_first_use=False)
+    structlog.configure(
+        processors=[structlog.contextvars.merge_contextvars, take], cache_logger_on_first_use=False
+    )
     try:
         yield
     finally:

@@ -274,31 +274,19 @@ class World:
         agent = self.by_name.get(told.match.seats[payload.seat].name)
         key = match_id, payload.decision_id
         link = agent.link if agent is not None else None
-        if (
-            link is None
-            or not agent.traits.honest
-            or key not in link.told
-            or key in link.repeats
-            or link.call.blocked
-            or link.dead
-            or self.referee is None
-        ):
+        if link is None or not agent.traits.honest or key not in link.told or key in link.repeats or link.call.blocked or link.dead or self.referee is None:
             return
         told_us, left_us = link.told[key]
         if isinstance(payload, event_pb2.FaultRuled):
             if payload.kind == match_pb2.FAULT_KIND_TIMEOUT and not told.match.untimed:
                 table = self.referee.hall.running.get(match_id)
                 had_us = event.match_time_us + table._epoch_us - told_us if table is not None else left_us
-                check(
-                    had_us < 0 or had_us >= left_us - self._slack_us, f"{key} timed out after {had_us} us of {left_us}"
-                )
+                check(had_us < 0 or had_us >= left_us - self._slack_us, f"{key} timed out after {had_us} us of {left_us}")
         elif payload.source == event_pb2.ACTION_SOURCE_AGENT and key in link.arrived:
             own_us = link.arrived[key] - told_us
             first = told.offered_us[payload.seat, payload.decision_id] + payload.think_us <= event.match_time_us
             check(first, f"{key} is charged more than it took")
-            check(
-                payload.think_us <= max(0, own_us) + self._slack_us, f"{key}: charged {payload.think_us} us of {own_us}"
-            )
+            check(payload.think_us <= max(0, own_us) + self._slack_us, f"{key}: charged {payload.think_us} us of {own_us}")
 
     def _note(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
