@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from raw import Zoo, main
+import time
+
+import grpc
+from raw import Zoo, main, reason_of, say
 
 from referee.v1 import agent_service_pb2 as pb
 
@@ -15,15 +18,19 @@ class Storm(Zoo):
             self.stream = self.open()
             self.greet(self.stream)
             self.again = False
-            for item in self.stream.items():
-                self.took(item)
-                if self.again:
-                    break
+            try:
+                for item in self.stream.items():
+                    self.took(item)
+                    if self.again:
+                        break
+            except grpc.RpcError as error:
+                say("refused", error.code().name, reason_of(error))
+                time.sleep(0.2)
             self.stream.close()
 
     def decided(self, decision: pb.Decision) -> None:
         self.times += 1
-        self.again = self.times <= 60
+        self.again = self.times <= int(self.more[0])
         if not self.again:
             super().decided(decision)
 

@@ -29,8 +29,10 @@ CALM = {"allowance_ms": 30_000, "connect_ms": 30_000, "ready_ms": 30_000, "recon
 """Nobody loses on time here; who is gone is not waited for."""
 QUICK = {**CALM, "allowance_ms": 800, "bank_ms": 0}
 """Who does not answer loses on time soon."""
-IMPATIENT = {**CALM, "connect_ms": 1_500, "ready_ms": 500}
-"""Who does not start is not waited for."""
+ABSENT = {**CALM, "connect_ms": 1_500}
+"""Who does not come is not waited for."""
+UNREADY = {**CALM, "ready_ms": 500}
+"""Who is not ready is not waited for."""
 SHORT: Mapping[str, Mapping[str, object]] = {"guillotine": {"deals_per_dealer": 1}, "regicide": {"target": 5}}
 SEATS = {"guillotine": 4, "regicide": 2}
 

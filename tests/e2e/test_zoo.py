@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .arena import CALM, IMPATIENT, KEEPALIVE_S, PING_TIMEOUT_S, QUICK, Arena, Ending
+from .arena import ABSENT, CALM, KEEPALIVE_S, PING_TIMEOUT_S, QUICK, UNREADY, Arena, Ending
 from .kit import Home, Process
 
 
@@ -54,8 +54,8 @@ def strikes(kind: str) -> tuple[str, ...]:
     return tuple(f"{kind} SUBSTITUTE {count}" for count in (1, 2, 3))
 
 
-NO_SHOW = {"clock": IMPATIENT, "faults": ("NO_SHOW CANCEL 0",), "reason": "NOT_STARTED"}
-NOT_READY = {"clock": IMPATIENT, "faults": ("START_TIMEOUT CANCEL 0",), "reason": "NOT_STARTED"}
+NO_SHOW = {"clock": ABSENT, "faults": ("NO_SHOW CANCEL 0",), "reason": "NOT_STARTED"}
+NOT_READY = {"clock": UNREADY, "faults": ("START_TIMEOUT CANCEL 0",), "reason": "NOT_STARTED"}
 TIMEOUTS = {"clock": QUICK, "faults": strikes("TIMEOUT")}
 GONE = {"clock": CALM, "faults": ("DISCONNECT REPLACE 0",)}
 FLOOD = {"clock": CALM, "faults": ("FLOOD REPLACE 0",), "told": ("end RESOURCE_EXHAUSTED RATE",)}
@@ -69,8 +69,8 @@ ROWS = [
     Row("slow_start", **NOT_READY, told=("offered", "over")),  # type: ignore[arg-type]
     Row("decline", clock=CALM, faults=("START_TIMEOUT CANCEL 0",), reason="NOT_STARTED", told=("over",)),
     Row("nonce", **NOT_READY, told=("rejected 14",) * 4),  # type: ignore[arg-type]
-    Row("crash_at_start", clock=IMPATIENT, rules={"NO_SHOW": "REPLACE"}, faults=("NO_SHOW REPLACE 0",)),
-    Row("slow_start", clock=IMPATIENT, rules={"START_TIMEOUT": "REPLACE"}, faults=("START_TIMEOUT REPLACE 0",)),
+    Row("crash_at_start", clock=ABSENT, rules={"NO_SHOW": "REPLACE"}, faults=("NO_SHOW REPLACE 0",)),
+    Row("slow_start", clock=UNREADY, rules={"START_TIMEOUT": "REPLACE"}, faults=("START_TIMEOUT REPLACE 0",)),
     Row("slow_start", ("0.4",), clock={**CALM, "ready_ms": 20_000}),
     # It does not answer, or not with an action: three strikes, and a house bot plays on.
     Row("silent", **TIMEOUTS),  # type: ignore[arg-type]
@@ -189,13 +189,14 @@ def test_the_matches_of_others_are_not_to_be_told_from_none(arena: Arena) -> Non
     assert all(words[-2:] == ["NO_SEAT", "-"] or words == ["-"] for words in foreign)
 
 
-def test_a_storm_of_reconnects_costs_nothing(arena: Arena) -> None:
-    _, _, match_id, agent = started(arena, "storm", CALM)
+def test_a_storm_of_reconnects_is_slowed_down_and_costs_no_strike(arena: Arena) -> None:
+    _, _, match_id, agent = started(arena, "storm", {**CALM, "reconnect_grace_ms": 30_000}, "40")
     ending = arena.ending(match_id)
     assert (ending.faults, ending.reason) == ([], "COMPLETED")
-    assert ending.gone == ending.back == 60
+    assert ending.gone == ending.back == 40
+    agent.wait_for("refused RESOURCE_EXHAUSTED RATE")
     asked = [line for line in agent.lines if line.startswith("decision")]
-    assert asked[:61] == [f"decision {match_id} 0"] * 61, "the same question comes again, by its number"
+    assert asked[:41] == [f"decision {match_id} 0"] * 41, "the same question comes again, by its number"
 
 
 def test_a_goodbye_in_mid_match_is_not_waited_for(arena: Arena) -> None:

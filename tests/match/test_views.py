@@ -226,9 +226,19 @@ def test_a_ruling_is_told_to_everybody_without_the_answer() -> None:
     ruled = of_kind(driver.events, "fault_ruled")
     seen = of_kind(Projector(PUBLIC, driver.match.game).see(driver.events), "fault_ruled")
     assert [(one.seat, one.kind, one.action, one.strike_count) for one in seen] == [
-        (one.seat, one.kind, one.action, one.strike_count) for one in ruled
+        (one.seat, one.kind, one.action, one.strike_count) for one in ruled if not one.asked_again
     ]
     assert not any(one.raw_answer or one.raw_answer_size or one.legal or one.think_us for one in seen)
+
+
+def test_an_attempt_that_was_asked_again_is_for_its_seat_only() -> None:
+    driver = log("guillotine")
+    attempts = [one for one in of_kind(driver.events, "fault_ruled") if one.asked_again]
+    assert attempts
+    for audience in (PUBLIC, 0, 1, 2, 3):
+        views: list[Event] = Projector(audience, driver.match.game).see(driver.events)
+        seen = [one.seat for one in of_kind(views, "fault_ruled") if one.asked_again]
+        assert seen == [one.seat for one in attempts if one.seat == audience]
 
 
 def test_an_event_of_a_kind_unknown_is_for_all_only() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from hashlib import sha256
@@ -12,7 +13,7 @@ from typing import Any, Self, TypeVar
 import grpc
 
 from referee.v1 import event_pb2
-from referee_server.journal import Journal, MemoryJournal
+from referee_server.journal import Journal, MemoryJournal, StorageError
 from referee_server.match.verify import Report, parse, verify
 from referee_server.rpc.gate import Gate
 from referee_server.rpc.server import Patience, add_services, options, set_serving
@@ -112,7 +113,8 @@ class Referee:
 
         async def settle() -> None:
             for _ in range(3):
-                await self.hall.committer.settled()
+                with contextlib.suppress(StorageError):
+                    await self.hall.committer.settled()
                 for _ in range(5):
                     await asyncio.sleep(0)
 

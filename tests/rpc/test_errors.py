@@ -17,7 +17,7 @@ from referee.v1 import log_service_pb2 as log_pb
 from referee.v1 import match_pb2
 from referee.v1 import match_service_pb2 as pb
 from referee_games import registry
-from referee_server.journal import ClosedError, DamagedLogError, StorageFullError
+from referee_server.journal import ClosedError, DamagedLogError, StorageFullError, StorageIOError
 from referee_server.match.errors import RefusedError
 from referee_server.rpc.errors import CODE_OF, DOMAIN, to_status
 from rpc.agent import Agent, item, refused
@@ -28,7 +28,6 @@ Make = Callable[..., Agent]
 CANARY = "seat 1 holds 7S and seat 2 holds QH"
 REASONS: list[Any] = [value for value in reason_pb.ErrorReason.values() if value]
 LATER = {
-    "RATE": "the rate limits of faults.md 2 and 53",
     "TOO_MANY_MATCHES": "nothing asks for more: a match beyond the agent's number waits",
     "BUSY": "a journal that several processes share",
     "SCHEMA": "logs that are handed in",
@@ -161,10 +160,10 @@ def test_when_the_storage_fails_callers_are_told_and_agents_are_let_go(
     asked = bert.wait("decision")
     before = len(anna.got)
 
-    def full(batch: Any) -> None:
-        raise StorageFullError("no space left on /dev/sda1")
+    def fails(batch: Any) -> None:
+        raise StorageIOError("cannot write /dev/sda1")
 
-    monkeypatch.setattr(referee.journal, "commit", full)
+    monkeypatch.setattr(referee.journal, "commit", fails)
     bert.answer(asked)
     for one in (anna, bert):
         assert one.end()[:2] == (StatusCode.UNAVAILABLE, "STORAGE")
@@ -176,6 +175,29 @@ def test_when_the_storage_fails_callers_are_told_and_agents_are_let_go(
     again = agent("anna")
     again.send(item(hello=agent_pb.Hello(protocol_version=1)))
     assert again.end().reason == "STORAGE"
+
+
+def test_while_the_storage_is_full_nothing_is_told_and_afterwards_all_goes_on(
+    client: Client, agent: Make, referee: Referee, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("referee_server.tables.committer.RETRY_S", 0.02)
+    match_id, (anna, bert) = started(client, agent)
+    asked = bert.wait("decision")
+
+    def full(batch: Any) -> None:
+        raise StorageFullError("no space left on /dev/sda1")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(referee.journal, "commit", full)
+        bert.answer(asked)
+        until(lambda: referee.hall.committer.stalled, referee)
+        found = refused(lambda: client.create())
+        assert found[:2] == (StatusCode.UNAVAILABLE, "STORAGE")
+        assert bert.all("verdict") == []
+    assert bert.wait("verdict").status == 1
+    assert (anna.ended, bert.ended) == (None, None)
+    assert len(referee.of_log(match_id, "action_applied")) == 1
+    referee.check(match_id)
 
 
 @pytest.mark.parametrize(
@@ -263,10 +285,10 @@ def test_a_log_with_another_digest_is_refuted(client: Client, referee: Referee) 
 def test_a_port_that_is_taken_is_named(referee: Referee, grpc_addr: str) -> None:
     import grpc
 
-    from referee_server.rpc.server import OPTIONS, AddressError, listen
+    from referee_server.rpc.server import AddressError, Patience, listen, options
 
     async def second() -> None:
-        server = grpc.aio.server(options=OPTIONS)
+        server = grpc.aio.server(options=options(Patience()))
         try:
             with pytest.raises(AddressError, match=re.escape(grpc_addr)):
                 listen(server, grpc_addr)

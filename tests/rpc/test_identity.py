@@ -75,10 +75,19 @@ def test_a_credential_larger_than_all_metadata_may_be_is_refused_by_the_library(
     assert (found.code, found.reason) == (StatusCode.RESOURCE_EXHAUSTED, "")
 
 
-def test_of_many_random_tokens_none_is_taken_for_somebodys(client: Client, agent: Make) -> None:
+def test_of_many_random_tokens_none_is_taken_for_somebodys_and_soon_all_are_too_many(
+    client: Client, agent: Make, referee: Referee
+) -> None:
     agent().hello()
-    for number in range(300):
-        assert refused(lambda number=number: client.get("x", who=bearer(token_of(f"guess {number}"))))[:2] == UNKNOWN  # type: ignore[misc]
+    found = [
+        refused(lambda number=number: client.get("x", who=bearer(token_of(f"guess {number}"))))[:2]  # type: ignore[misc]
+        for number in range(300)
+    ]
+    assert found[0] == UNKNOWN
+    assert found[-1] == (StatusCode.RESOURCE_EXHAUSTED, "RATE")
+    assert set(found) == {found[0], found[-1]}
+    referee.advance(1_000_000)
+    assert refused(lambda: client.get("x", who=bearer(token_of("another guess"))))[:2] == UNKNOWN
 
 
 @pytest.mark.parametrize("call", HOST_CALLS.values(), ids=HOST_CALLS.keys())
@@ -326,7 +335,7 @@ def test_who_reconnects_resumes_without_losing_or_doubling_an_event(
 
 @pytest.mark.parametrize("call", ["grpc.channelz.v1.Channelz/GetTopChannels", "grpc.channelz.v1.Channelz/GetServers"])
 def test_there_is_no_channelz(client: Client, call: str) -> None:
-    method: grpc.UnaryUnaryMultiCallable[Any, Any] = client.channel.unary_unary(f"/{call}")
+    method = client.channel.unary_unary(f"/{call}")
     found = refused(lambda: method(b"", metadata=HOST, timeout=9))
     assert found.code == StatusCode.UNIMPLEMENTED
 

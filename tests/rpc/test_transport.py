@@ -6,6 +6,7 @@ import resource
 import socket
 import struct
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 import grpc
@@ -17,7 +18,7 @@ from referee.v1 import event_pb2, match_pb2
 from referee.v1 import match_service_pb2 as pb
 from referee_server.tables.session import MAX_REQUEST_BYTES
 from rpc.agent import Agent, bearer, item, refused
-from rpc.kit import HOST, NOBODY, Client, duel, started
+from rpc.kit import HOST, NOBODY, Client, duel, started, until
 from rpc.server import AioServerThread, Referee, token_of
 
 Make = Callable[..., Agent]
@@ -243,22 +244,30 @@ def test_who_reads_nothing_is_cut_off_and_harms_nobody(
     match_id, (anna, bert) = started(client, agent)
     asked = bert.wait("decision")
     hello = item(hello=agent_pb.Hello(protocol_version=1, name="eve"))
-    junk = agent_pb.PlayRequest(items=[item(answer=agent_pb.Answer(match_id="x" * 64))] * 256).SerializeToString()
-
-    def flood() -> Any:
-        yield agent_pb.PlayRequest(items=[hello]).SerializeToString()
-        for _ in range(3_000):
-            yield junk
-
+    open_ = SimpleQueue[bytes | None]()
+    open_.put(agent_pb.PlayRequest(items=[hello]).SerializeToString())
     play: Any = grpc_channel.stream_stream("/referee.v1.AgentService/Play", None, None)
-    call = play(flood(), metadata=bearer(token_of("eve")), timeout=60)
-    while referee.do(lambda: any(session.name == "eve" for session in referee.hall._sessions.values())) is False:
-        referee.quiet()
+    call = play(iter(open_.get, None), metadata=bearer(token_of("eve")), timeout=60)
+
+    def session() -> Any:
+        return next((one for one in referee.hall._sessions.values() if one.name == "eve"), None)
+
+    until(lambda: referee.do(session) is not None, referee)
+    eve = referee.do(session)
+    large = agent_pb.ServerItem(verdict=agent_pb.Verdict(match_id="x" * 8_000))
+
+    def send() -> None:
+        for _ in range(64):
+            eve.push(large)
+
+    for _ in range(1_000):  # far more than buffers on the way can hold
+        referee.do(send)
+        if eve.closed is not None:
+            break
+    assert refused(lambda: call)[:2] == (StatusCode.RESOURCE_EXHAUSTED, "SLOW_CONSUMER")
+    open_.put(None)
     bert.answer(asked)
     assert bert.wait("verdict").status == event_pb2.ANSWER_STATUS_ACCEPTED
-    while referee.do(lambda: any(session.name == "eve" for session in referee.hall._sessions.values())):
-        referee.quiet()
-    assert refused(lambda: call)[:2] == (StatusCode.RESOURCE_EXHAUSTED, "SLOW_CONSUMER")
     assert anna.ended is None
     referee.check(match_id)
 

@@ -9,7 +9,9 @@ import pytest
 
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee.v1 import event_pb2, match_pb2
+from referee_server.match.errors import RefusedError
 from referee_server.tables.hall import HallSettings
+from referee_server.tables.rates import STREAMS_BURST
 from tables.kit import MS, Player, Room, S, duel
 
 CLOCK = match_pb2.Clock(allowance_ms=1_000, bank_ms=1_000, reconnect_grace_ms=600_000)
@@ -233,3 +235,31 @@ async def test_events_wait_in_the_journal_for_a_reader_that_is_slow(room: Room) 
     assert third.session.closed is None
     await room.play_out(match_id)
     assert numbers(third.events(match_id)) == list(range(1, len(third.events(match_id)) + 1))
+
+
+async def test_who_keeps_losing_its_stream_is_taken_for_a_flood(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each loss costs two events, and the log of a match has a greatest length."""
+    monkeypatch.setattr("referee_server.tables.table.LOSSES_BORNE", 3)
+    match_id, _, bert = await begun(room)
+    for _ in range(4):
+        assert room.of_log(match_id, "fault_ruled") == []
+        bert.gone()
+        bert = await room.connect("bert")
+    assert [ruled.kind for ruled in room.of_log(match_id, "fault_ruled")] == [match_pb2.FAULT_KIND_FLOOD]
+    losses = len(room.of_log(match_id, "seat_disconnected"))
+    bert.gone()
+    await room.connect("bert")
+    assert len(room.of_log(match_id, "seat_disconnected")) == losses, "who is replaced is not followed any more"
+
+
+async def test_streams_begun_all_the_time_are_refused(room: Room) -> None:
+    await begun(room)
+    agent_id = "0" * 20
+    for _ in range(STREAMS_BURST):
+        room.hall.check_stream(agent_id)
+    with pytest.raises(RefusedError) as refused:
+        room.hall.check_stream(agent_id)
+    assert refused.value.reason == reason_pb.ERROR_REASON_RATE
+    room.hall.check_stream("1" * 20)
+    await room.pass_time(S)
+    room.hall.check_stream(agent_id)

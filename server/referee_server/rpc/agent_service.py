@@ -51,6 +51,7 @@ class AgentService:
         hello = items[0].hello
         _check_hello(hello)
         agent = await self._gate.admit(caller, hello.name)
+        self._hall.check_stream(agent.agent_id)
         structlog.contextvars.bind_contextvars(agent_id=agent.agent_id)
         session = Session(agent.agent_id, agent.name, hello, self._hall.clock.now_us())
         session.push(

@@ -17,6 +17,7 @@ from referee_server.journal import AgentAdded, AgentRow
 from referee_server.match.errors import RefusedError
 from referee_server.tables.hall import Hall
 from referee_server.tables.names import check_name, fold_name
+from referee_server.tables.rates import STRANGERS_PER_S, Strangers
 
 _log = structlog.get_logger(__name__)
 
@@ -65,6 +66,7 @@ class Gate:
         self._random_bytes = random_bytes
         # Registrations on their way to the journal, by credential hash.
         self._coming: dict[bytes, AgentRow] = {}
+        self._strangers = Strangers()
 
     def identify(self, authorization: str | bytes | None) -> Caller:
         """Returns who holds the credential of an `authorization` header; anybody may come without one.
@@ -89,6 +91,22 @@ class Gate:
         if row.revoked:
             return Caller(credential_hash=hashed, revoked=True)
         return Caller(agent=row, credential_hash=hashed)
+
+    def turned_away(self, refused: RefusedError, peer: str) -> RefusedError:
+        """Returns what a caller without a good credential is told: soon only that it comes too often.
+
+        Args:
+            refused: why it is turned away.
+            peer: where it calls from, as gRPC says it; ports do not count.
+        """
+        bucket = self._strangers.take(peer.rpartition(":")[0], self._hall.clock.now_us())
+        if bucket is None:
+            return refused
+        return RefusedError(
+            reason_pb.ERROR_REASON_RATE,
+            f"more than {STRANGERS_PER_S} calls a second without a good credential",
+            retry_ms=bucket.wait_ms(),
+        )
 
     def check_host(self, caller: Caller) -> None:
         """Refuses who is not the host (HOST_ONLY; CREDENTIAL_UNKNOWN for who is nobody)."""

@@ -95,6 +95,8 @@ async def _ended_well(call: Callable[[Caller], Awaitable[T]], context: Context, 
         return await call(gate.identify(_authorization(context)))
     except RefusedError as error:
         refused = error
+        if refused.reason == reason_pb.ERROR_REASON_CREDENTIAL_UNKNOWN:
+            refused = gate.turned_away(refused, context.peer())
     except StorageError:
         refused = RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be read or written")
     except LogError as error:

@@ -40,7 +40,7 @@ from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
 from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.names import fold_name
-from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, Bucket
+from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, STREAMS_BURST, STREAMS_PER_S, Bucket
 from referee_server.tables.session import Session
 from referee_server.tables.table import Table
 
@@ -109,6 +109,7 @@ class Hall:
         self.on_serving: Callable[[bool], None] = lambda serving: None
         self._stalled_us = 0
         self._buckets: dict[str, Bucket] = {}
+        self._stream_buckets: dict[str, Bucket] = {}
         self._checkpointing: asyncio.Task[None] | None = None
         self._random_bytes = random_bytes
         self._tables: dict[str, Table] = {}
@@ -450,6 +451,18 @@ class Hall:
             burst = MESSAGES_BURST + 2 * session.max_matches
             bucket = self._buckets[session.agent_id] = Bucket(MESSAGES_PER_S, burst, self.clock.now_us())
         return bucket
+
+    def check_stream(self, agent_id: str) -> None:
+        """Refuses an agent that begins streams all the time (RATE). The stream that it has, if any, stays."""
+        bucket = self._stream_buckets.get(agent_id)
+        if bucket is None:
+            bucket = self._stream_buckets[agent_id] = Bucket(STREAMS_PER_S, STREAMS_BURST, self.clock.now_us())
+        if not bucket.take(self.clock.now_us()):
+            raise RefusedError(
+                reason_pb.ERROR_REASON_RATE,
+                "this agent connects too often; wait longer between attempts",
+                retry_ms=bucket.wait_ms(),
+            )
 
     def flooded(self, session: Session, why: RefusedError) -> None:
         """Rules on an agent that sends far more than it is asked for, and ends its stream."""

@@ -10,6 +10,11 @@ MESSAGES_PER_S: Final = 50
 MESSAGES_BURST: Final = 100
 REFUSALS: Final = 200
 """How many items over the limit end the stream: a flood."""
+STREAMS_PER_S: Final = 1
+"""Streams an agent may begin each second: each one costs two events in every match it plays."""
+STREAMS_BURST: Final = 32
+LOSSES_BORNE: Final = 500
+"""How often an agent may lose its stream in one match before that is taken for a flood: the log has an end."""
 STRANGERS_PER_S: Final = 5
 """Calls a second from one address without a known credential."""
 STRANGERS_BURST: Final = 20

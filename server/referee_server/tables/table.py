@@ -24,6 +24,7 @@ from referee_server.tables.clock import Clock, Timer
 from referee_server.tables.committer import Committer
 from referee_server.tables.feed import Feed
 from referee_server.tables.lateness import SLACK_US, LatenessMeter
+from referee_server.tables.rates import LOSSES_BORNE
 from referee_server.tables.session import Session
 
 _log = structlog.get_logger(__name__)
@@ -92,6 +93,7 @@ class Table:
         self._feeds: dict[int, Feed] = {}
         # Seats whose agents have not come back since the referee was started again.
         self._missing: set[int] = set()
+        self._losses = [0] * len(machine.match.seats)
         # The referee's lateness, all in all, when the question that is open was put.
         self._late_before_us = 0
         # How long the open question took to be stored and handed over; None while it is on its way.
@@ -212,10 +214,14 @@ class Table:
         for seat in self.seats_of(session.agent_id):
             self._feeds.pop(seat, None)
             state = self.match.seats[seat]
-            if self.match.over or state.gone_us is not None:
+            if self.match.over or state.gone_us is not None or state.replaced:
                 continue
             on_offer = self.match.state == WAITING and state.offered_us is not None and not state.ready
             self.feed(inputs.Decline(seat) if session.left and on_offer else inputs.Lose(seat, session.left))
+            self._losses[seat] += 1
+            if self._losses[seat] > LOSSES_BORNE:
+                # Each costs two events, and at its greatest length a log ends the match for all.
+                self.accuse(session.agent_id, match_pb2.FAULT_KIND_FLOOD)
 
     def _follow(self, session: Session, seat: int, after: int) -> None:
         """Sends the events to a stream that wants them: those it has missed, then new ones as they are stored."""

@@ -89,8 +89,9 @@ class Agent:
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to the process and what it started."""
-        with contextlib.suppress(ProcessLookupError, KeyError):
-            os.killpg(self.pids[self.name], number)
+        if self.exit is None and self.name in self.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pids[self.name], number)
 
     async def stop(self) -> None:
         """Ends it, whatever it takes."""
