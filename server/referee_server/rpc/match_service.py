@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from referee.v1 import error_reason_pb2 as reason_pb
@@ -25,6 +25,8 @@ from referee_server.tables.hall import Hall
 
 HEARTBEAT_S: Final = 10.0
 """How often a watcher hears something, in seconds."""
+WATCHER_MESSAGES_PER_S: Final = 500
+"""How many messages a second all watchers of live matches get together, about; players come first."""
 _PIECE: Final = 256
 _DEFAULT_PAGE: Final = 100
 _MAX_PAGE: Final = 1_000
@@ -39,6 +41,7 @@ class MatchService:
         self._gate = gate
         self._heartbeat_s = heartbeat_s
         self._stories = Stories(hall.journal)
+        self._watcher_count = 0
 
     async def CreateMatch(self, request: pb.CreateMatchRequest, caller: Caller) -> pb.CreateMatchResponse:  # noqa: N802
         """Creates a match."""
@@ -85,14 +88,18 @@ class MatchService:
             raise _invalid("after_sequence", "a position is 0 or more")
         if not 0 <= request.delay_ms <= _DAY_MS or (request.delay_ms and audience != ALL):
             raise _invalid("delay_ms", f"delay_ms is from 0 to {_DAY_MS}, and only for the view `all`")
-        # Milliseconds of pure computing for a long match, on which nothing else may have to wait.
-        watch = await asyncio.to_thread(self._begin_watch, request, audience)
-        async for response in watch.responses(self._heartbeat_s):
-            yield response
+        story = await self._stories.of(request.match_id)
+        watch = _Watch(self._hall, request, audience, story, self._pace_s)
+        self._watcher_count += 1
+        try:
+            async for response in watch.responses(self._heartbeat_s):
+                yield response
+        finally:
+            self._watcher_count -= 1
 
-    def _begin_watch(self, request: pb.WatchMatchRequest, audience: int) -> _Watch:
-        with self._stories.told(request.match_id) as story:
-            return _Watch(self._hall, request, audience, story)
+    def _pace_s(self) -> float:
+        """Returns how long a watcher waits between messages: what happens meanwhile comes in one."""
+        return self._watcher_count / WATCHER_MESSAGES_PER_S
 
     def _audience(self, request: pb.WatchMatchRequest, caller: Caller) -> int:
         """Returns the audience of a view, if the caller may have it."""
@@ -135,8 +142,11 @@ class MatchService:
 class _Watch:
     """One watcher: reads the journal at its own pace, so that it holds up nobody."""
 
-    def __init__(self, hall: Hall, request: pb.WatchMatchRequest, audience: int, story: Story) -> None:
+    def __init__(
+        self, hall: Hall, request: pb.WatchMatchRequest, audience: int, story: Story, pace_s: Callable[[], float]
+    ) -> None:
         self._hall = hall
+        self._pace_s = pace_s
         self._request = request
         history = story.view(audience)
         self._projector = Projector(audience, story.match.game)
@@ -213,6 +223,8 @@ class _Watch:
                 seen = self._projector.see(parse(records))
                 for start in range(0, len(seen), _PIECE):
                     await queue.put(seen[start : start + _PIECE])
+                # The more watch, the more each of them is told at once: together they cost no more than they may.
+                await asyncio.sleep(self._pace_s())
         except Exception as error:
             self._failure = error  # raised where the watcher waits
         await queue.put(None)

@@ -6,21 +6,21 @@ again and again, would otherwise have the referee do little else than replaying 
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from threading import Lock
+from collections.abc import Sequence
 from typing import Final
 
 from referee.v1 import event_pb2
 from referee_server.journal import Journal
+from referee_server.journal.follow import Cursor
 from referee_server.match.state import Match, begin
 from referee_server.match.verify import parse
 from referee_server.match.views import Projector
-from referee_server.tables.creation import unknown_match
 
-KEPT: Final = 8
-"""How many stories are kept: some megabytes each at most."""
+KEPT: Final = 32
+"""How many stories are kept: a megabyte or two each."""
+_PIECE: Final = 256
 
 
 class Story:
@@ -35,29 +35,26 @@ class Story:
     events: list[event_pb2.MatchEvent]
 
     def __init__(self, match_id: str) -> None:
-        self.match_id = match_id
         self.events = []
+        self._cursor = Cursor(match_id, 0)
         self._views: dict[int, tuple[Projector, list[event_pb2.MatchEvent]]] = {}
 
-    def catch_up(self, journal: Journal) -> None:
-        """Takes in what has been stored since.
+    def advance(self, journal: Journal) -> bool:
+        """Takes in some of what has been stored since; returns whether there was anything.
 
         Raises:
-            RefusedError: there is no such match.
+            UnknownMatchError: there is no such match.
             LogError: the match is damaged, or not one that this version can follow.
             StorageError: the storage failed.
         """
-        row = journal.match(self.match_id)
-        if row is None:
-            raise unknown_match(self.match_id)
-        if self.events and row.event_count == len(self.events) and not row.damaged_at:
-            return
-        for event in parse(journal.read(self.match_id, len(self.events))):
+        records, _ = journal.advance(self._cursor, _PIECE)
+        for event in parse(records):
             if self.events:
                 self.match.evolve(event)
             else:
                 self.match = begin(event)
             self.events.append(event)
+        return bool(records)
 
     def view(self, audience: int) -> Sequence[event_pb2.MatchEvent]:
         """Returns what an audience sees of it. Not to be changed."""
@@ -69,26 +66,31 @@ class Story:
 
 
 class Stories:
-    """The stories of the matches that were asked for last. May be asked from any thread, one at a time."""
+    """The stories of the matches that were asked for last."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._stories: OrderedDict[str, Story] = OrderedDict()
-        self._lock = Lock()
 
-    @contextmanager
-    def told(self, match_id: str) -> Iterator[Story]:
-        """Gives a match's story, as far as it is stored now. It is not to be used afterwards.
+    async def of(self, match_id: str) -> Story:
+        """Returns a match's story, as far as it is stored now: to be used before the next wait.
+
+        Done in the loop, a few milliseconds at a time. A thread would read in competition with the loop, and every
+        row it read would make the next commit wait for its turn.
 
         Raises:
-            RefusedError: there is no such match.
+            UnknownMatchError: there is no such match.
             LogError: the match is damaged, or not one that this version can follow.
             StorageError: the storage failed.
         """
-        with self._lock:
-            story = self._stories.pop(match_id, None) or Story(match_id)
-            story.catch_up(self._journal)  # one that fails half-way is not kept
-            self._stories[match_id] = story
-            if len(self._stories) > KEPT:
-                self._stories.popitem(last=False)
-            yield story
+        story = self._stories.pop(match_id, None) or Story(match_id)
+        self._stories[match_id] = story
+        if len(self._stories) > KEPT:
+            self._stories.popitem(last=False)
+        try:
+            while story.advance(self._journal):  # noqa: ASYNC110  others get their turn, nothing is waited for
+                await asyncio.sleep(0)
+        except Exception:
+            self._stories.pop(match_id, None)  # it stopped half-way
+            raise
+        return story
