@@ -36,6 +36,7 @@ def test_a_seed_always_gives_the_same_world() -> None:
         (4, "a regained seat is asked once"),
         (44, "a drain ends while a commit is in a thread"),
         (51, "what storing a question takes is not the seat's time"),
+        (58, "what the rules fail over is not told to be accepted"),
         (69, "an agent that is there is not ruled late to get ready while the referee stands still"),
         (123, "a match killed right after its creation verifies"),
         (131, "what is stored while somebody catches up is shown"),

@@ -105,7 +105,7 @@ class Table:
     def begin(self) -> None:
         """Goes on with what follows from the creation alone."""
         self._limits_since_us = dict.fromkeys(range(len(self.match.seats)), self._host.meter.total_us())
-        self._took(self.machine.begin())
+        self._step(self.machine.begin)
         self.advance()
 
     def resume(self, seconds: int, nanos: int) -> None:
@@ -114,7 +114,7 @@ class Table:
         self._held_until_us = self._host.clock.now_us() + grace_us
         if self.match.sequence == 1:
             # The last run ended between the creation and what follows from it.
-            self._took(self.machine.begin())
+            self._step(self.machine.begin)
         self.feed(inputs.Resume(seconds, nanos))
 
     def feed(self, given: inputs.Input) -> list[event_pb2.MatchEvent]:
@@ -123,15 +123,25 @@ class Table:
         Raises:
             NotNowError: it cannot happen now.
         """
+        events = self._step(lambda: self.machine.step(given, self.now_us))
+        self.advance()
+        return events
+
+    def _step(self, decide: Callable[[], list[event_pb2.MatchEvent]]) -> list[event_pb2.MatchEvent]:
+        """Takes what is decided; a failure of ours breaks the match, and nothing comes of it.
+
+        Nothing is taken of a broken match: its state in memory is not what is stored.
+        """
+        if self.broken:
+            return []
         try:
-            events = self.machine.step(given, self.now_us)
+            events = decide()
         except inputs.NotNowError:
             raise
         except Exception:
             self._break()
             return []
         self._took(events)
-        self.advance()
         return events
 
     def answer(self, session: Session, answer: agent_pb.Answer, received_us: int) -> agent_pb.Verdict:
@@ -150,12 +160,15 @@ class Table:
     def ask_again(self, session: Session) -> None:
         """Puts the question that is open to its seat again, on the same clock."""
         seat = self.match.actor
-        if seat is not None and self.match.offered_us is not None:
+        if seat is not None and self.match.offered_us is not None and not self.broken:
             self._host.committer.tell(session, self._question(seat))
 
     def _judge(self, seat: int, answer: agent_pb.Answer, received_us: int, verdict: agent_pb.Verdict) -> None:
         match = self.match
         number = answer.decision_id
+        if self.broken and not match.over:
+            verdict.status = event_pb2.ANSWER_STATUS_NOT_OPEN
+            return
         deadline = match.deadline_us
         if deadline is not None and received_us >= deadline + self._lateness_us():
             self._tick()
@@ -168,7 +181,10 @@ class Table:
         lateness_us = min(self._lateness_us(), received_us - (match.offered_us or 0))
         events = self.feed(inputs.Answer(seat, number, answer.action.encode(), received_us, lateness_us))
         ruled = events[0].fault_ruled if events and events[0].HasField("fault_ruled") else None
-        if ruled is None:
+        if not events:
+            # The referee failed over it, and the match ends: nothing was accepted.
+            verdict.status = event_pb2.ANSWER_STATUS_NOT_OPEN
+        elif ruled is None:
             verdict.status = event_pb2.ANSWER_STATUS_ACCEPTED
             verdict.action = answer.action
         else:
@@ -213,6 +229,8 @@ class Table:
         for seat in self.seats_of(session.agent_id):
             state = self.match.seats[seat]
             session.tables[self.match_id] = self
+            if self.broken:
+                continue
             if self.match.filled_us is not None:
                 if self.match.state == WAITING and not state.ready and state.offered_us is None:
                     self.feed(inputs.OfferSeat(seat))
@@ -234,7 +252,7 @@ class Table:
             # The next stream begins where its agent says, not where this one stopped.
             self._projectors.pop(seat, None)
             state = self.match.seats[seat]
-            if self.match.over or state.gone_us is not None:
+            if self.broken or self.match.over or state.gone_us is not None:
                 continue
             on_offer = self.match.state == WAITING and state.offered_us is not None and not state.ready
             self.feed(inputs.Decline(seat) if session.left and on_offer else inputs.Lose(seat, session.left))
@@ -258,7 +276,7 @@ class Table:
 
     def offer(self) -> None:
         """Offers the match to the agents that have not had it yet and are there with room for it."""
-        if self.match.filled_us is None or self.match.state != WAITING:
+        if self.broken or self.match.filled_us is None or self.match.state != WAITING:
             return
         for seat in self.match.seats:
             if seat.ready or seat.offered_us is not None:
@@ -298,7 +316,7 @@ class Table:
 
     def advance(self) -> None:
         """Lets house bots choose, asks the agent whose turn it is, and re-arms the timer."""
-        if self._host.halted:
+        if self._host.halted or self.broken:
             return
         for _ in range(_CHOICES_A_TURN):
             due = self.match.bot_due()
@@ -319,11 +337,10 @@ class Table:
             if bot is None or bot.name != name:
                 bot = self._bots[seat] = bots.make(name, seed)
             question = self.match.question(seat)
-            events = self.machine.step(inputs.Choose(seat, question.number, bot.choose(question)), self.now_us)
+            chosen = inputs.Choose(seat, question.number, bot.choose(question))
+            self._step(lambda: self.machine.step(chosen, self.now_us))
         except Exception:
             self._break()
-        else:
-            self._took(events)
 
     def _ask(self, seat: int) -> None:
         session = self._host.session_of(self.match.seats[seat].agent_id)
@@ -347,7 +364,8 @@ class Table:
         transit_us = min(session.transit_us, self.match.seats[seat].quota_us) if session is not None else 0
         self._late_before_us = self._host.meter.total_us()
         self._handed_after_us = 0
-        self._took(self.machine.step(inputs.Ask(seat, waited_us, transit_us), self.now_us))
+        if not self._step(lambda: self.machine.step(inputs.Ask(seat, waited_us, transit_us), self.now_us)):
+            return
         # An agent that is away is asked all the same: its clock runs, and it gets the question when it is back.
         if session is not None:
             self._hand_over(session, seat)
@@ -504,7 +522,7 @@ class Table:
 
     def _on_timer(self) -> None:
         self._timer = None
-        if self.match.over:
+        if self.match.over or self.broken:
             return
         deadline = self.match.deadline_us
         if self._host.halted or (deadline is not None and deadline <= self.now_us < deadline + self._lateness_us()):
@@ -581,6 +599,5 @@ class Table:
         secret = self.machine.secret
         self.machine = Machine(replay(parse(self._host.stored_events(self.match_id))), secret)
         self.match = self.machine.match
-        self._projectors.clear()
         note = f"the referee failed; incident {incident}"
         self._took(self.machine.step(inputs.Stop(match_pb2.END_REASON_REFEREE_FAULT, note), self.now_us))
