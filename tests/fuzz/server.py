@@ -67,7 +67,7 @@ async def fuzz_server(*, seed: int, messages: int) -> Report:
             report.wrong.append(f"a log line holds a secret: {text}")
 
     try:
-        with captured(look, report.wrong.append, lambda: False):
+        with captured(look, report.wrong.append, (), lambda: False):
             async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
                 await _Sender(channel, hall, report, random.Random(seed)).run(messages)
             await asyncio.sleep(0)

@@ -231,8 +231,9 @@ class Agent:
                 event_pb2.ANSWER_STATUS_MATCH_OVER,
                 event_pb2.ANSWER_STATUS_REPEATED,
             )
+            failed = verdict.match_id in self.world.failed and status == event_pb2.ANSWER_STATUS_NOT_OPEN
             check(
-                status in fine,
+                status in fine or failed,
                 f"{self.name} did nothing wrong and is told {event_pb2.AnswerStatus.Name(status)} "
                 f"on {verdict.match_id} {verdict.decision_id}",
             )

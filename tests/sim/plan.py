@@ -37,6 +37,7 @@ class Plan:
     breaks_us: list[int] = field(default_factory=list)
     drains_us: list[int] = field(default_factory=list)
     watches_us: list[int] = field(default_factory=list)
+    bugs_us: list[int] = field(default_factory=list)
 
 
 def draw_plan(chance: random.Random) -> Plan:
@@ -68,6 +69,7 @@ def draw_plan(chance: random.Random) -> Plan:
         breaks_us=some(0.07, 1),
         drains_us=some(0.12, 2),
         watches_us=some(0.4, 5),
+        bugs_us=some(0.05, 2),
     )
 
 

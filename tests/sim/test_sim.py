@@ -36,6 +36,7 @@ def test_a_seed_always_gives_the_same_world() -> None:
         (4, "a regained seat is asked once"),
         (44, "a drain ends while a commit is in a thread"),
         (51, "what storing a question takes is not the seat's time"),
+        (58, "what the rules fail over is not told to be accepted"),
         (69, "an agent that is there is not ruled late to get ready while the referee stands still"),
         (123, "a match killed right after its creation verifies"),
         (131, "what is stored while somebody catches up is shown"),
@@ -73,7 +74,14 @@ def _another_secret(self: MemoryJournal, match_id: str) -> bytes:
         pytest.param(Committer, "tell", _too_early, 44, "before it was stored", id="told before it is stored"),
         pytest.param(Hall, "_tell_ended", _not_at_all, 91, "never told", id="an end is not told again"),
         pytest.param(Table, "resume", _without_begin, 123, "does not verify", id="a match resumes before it begins"),
-        pytest.param(MemoryJournal, "secret", _another_secret, 69, "not the one that was committed", id="dealt anew after a restart"),
+        pytest.param(
+            MemoryJournal,
+            "secret",
+            _another_secret,
+            69,
+            "not the one that was committed",
+            id="dealt anew after a restart",
+        ),
     ],
 )
 def test_what_is_broken_is_found(

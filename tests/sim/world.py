@@ -16,7 +16,7 @@ from sim.ledger import CARD, BrokenError, Ledger, check, check_result, fingerpri
 from sim.link import Link, reason_of
 from sim.logs import captured
 from sim.plan import Plan, draw_plan
-from sim.referee import Referee
+from sim.referee import FailingMachine, Referee
 from sim.watcher import watch
 from sim.wire import Call
 
@@ -40,6 +40,7 @@ class World:
         journal: what outlives the referee.
         ledger: what the journal says.
         referee: the run of the referee there is; None while it is down.
+        failed: the matches whose rules were made to fail.
         accepted: the answers whose acceptance was told.
         counts: what happened, for the curious.
     """
@@ -53,6 +54,7 @@ class World:
         self.accepted: set[tuple[str, int, int]] = set()
         self.failure: BrokenError | None = None
         self.counts: dict[str, int] = {}
+        self.failed: set[str] = set()
         self._say = say
         self._digest = hashlib.sha256()
         self._chance = random.Random(f"world/{seed}")
@@ -240,6 +242,17 @@ class World:
             self._note("broken")
             self.referee.vault.broken = True
 
+    def _bug(self) -> None:
+        """Lets the rules of a match fail half-way through its next step, with memory changed and nothing stored."""
+        running = self.referee.hall.running if self.referee is not None else {}
+        for match_id, table in running.items():
+            if not table.broken and not table.match.over and match_id in self.ledger.matches:
+                self.trace(f"the rules of {match_id} will fail")
+                self._note("bugs")
+                self.failed.add(match_id)
+                table.machine = FailingMachine(table.machine)  # type: ignore[assignment]  # stands in for it
+                return
+
     def _stall(self, duration_us: int) -> None:
         if self.referee is not None:
             self.trace(f"the referee stands still for {duration_us} us")
@@ -262,7 +275,8 @@ class World:
             if kind == "match_ended":
                 self.trace(f"match {match_id} ends: {match_pb2.EndReason.Name(event.match_ended.result.reason)}")
                 reason = event.match_ended.result.reason
-                check(reason != match_pb2.END_REASON_REFEREE_FAULT, f"the referee failed in {match_id}")
+                failed = reason == match_pb2.END_REASON_REFEREE_FAULT
+                check(not failed or match_id in self.failed, f"the referee failed in {match_id}")
                 check_result(event.match_ended.result, self.ledger.matches[match_id].match)
         self.ledger.fresh.clear()
 
@@ -325,7 +339,7 @@ class World:
     def run(self) -> World:
         """Lets everything happen, and checks it all."""
         try:
-            with captured(self.check_text, self.fail, lambda: self.referee is None or self.referee.muted):
+            with captured(self.check_text, self.fail, self.failed, lambda: self.referee is None or self.referee.muted):
                 try:
                     self._prepare()
                     while not self._finished():
@@ -362,6 +376,8 @@ class World:
             self.after(drain_us, self._drain)
         for watch_us in plan.watches_us:
             self.after(watch_us, lambda: watch(self, self._chance))
+        for bug_us in plan.bugs_us:
+            self.after(bug_us, self._bug)
         self.after(_OPEN_FOR_US, self._cancel_open)
 
     def _finished(self) -> bool:

@@ -513,7 +513,7 @@ class Hall:
             return
         for table in list(self._tables.values()):
             # One that was just cancelled stands here until its end is stored.
-            if table.match.filled_us is None and not table.match.over:
+            if table.match.filled_us is None and not table.match.over and not table.broken:
                 seating.fill_open_seats(table, self._sessions.values())
             table.offer()
         if self.settings.practice:
