@@ -57,13 +57,8 @@ fix: setup ## Format, and mend what can be mended by itself
 bench: setup ## Measure speed: ratios of runs taken in turn
 	@$(BIN)/referee bench
 
-soak: setup ## Prove by long runs what short ones cannot: hours; `scripts/soak --help` lists them one by one
-	@$(BIN)/python scripts/soak kill --cycles 1000 --failpoints 25
-	@$(BIN)/python scripts/soak load
-	@$(BIN)/python scripts/soak restart
-	@$(BIN)/python scripts/soak watchers
-	@$(BIN)/python scripts/soak frozen
-	@$(BIN)/python scripts/soak memory
+soak: setup ## Prove by long runs what short ones cannot: hours (scripts/soak, for one kind and other numbers)
+	@scripts/soak all
 
 clean: ## Delete what the other targets made
 	@rm -rf $(VENV) .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

@@ -7,7 +7,7 @@ A package adds a game by an entry point of the group `referee.games`: its name i
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from referee_games.contract import Game, shown
 from referee_games.guillotine import Guillotine
@@ -22,10 +22,15 @@ class UnknownGameError(LookupError):
     """No game has that key."""
 
 
+@cache
+def _points() -> dict[str, EntryPoint]:
+    """Returns the entry points of other packages. Looking for them reads files, so it is done once."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
 def names() -> list[str]:
     """Returns the keys of all games: the built-in ones first, then those of other packages by name."""
-    found = {point.name for point in entry_points(group=GROUP)}
-    return [*_BUILT_IN, *sorted(found - _BUILT_IN.keys())]
+    return [*_BUILT_IN, *sorted(_points().keys() - _BUILT_IN.keys())]
 
 
 @cache
@@ -37,10 +42,10 @@ def find(name: str) -> Game:
     """
     if name in _BUILT_IN:
         return _BUILT_IN[name]()
-    for point in entry_points(group=GROUP):
-        if point.name == name:
-            game = point.load()()
-            if not isinstance(game, Game):
-                raise TypeError(f"entry point {name} of {GROUP} is not a Game")
-            return game
+    point = _points().get(name)
+    if point is not None:
+        game = point.load()()
+        if not isinstance(game, Game):
+            raise TypeError(f"entry point {name} of {GROUP} is not a Game")
+        return game
     raise UnknownGameError(f"there is no game {shown(name)}; there are {', '.join(names())}")

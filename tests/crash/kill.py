@@ -59,7 +59,7 @@ class Kills:
     def __str__(self) -> str:
         ways = ", ".join(f"{count} {way}" for way, count in sorted(self.ways.items()))
         least = min((self.fired[name] for name in SERVICE), default=0)
-        hits = f"; every failpoint at least {least} times" if self.fired else ""
+        hits = f"; every failpoint at least {least} times" if least else ""
         return f"{sum(self.ways.values())} kills ({ways}){hits}"
 
 

@@ -113,3 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_commands(parser.add_subparsers(required=True, metavar="WHAT"))
     arguments = parser.parse_args(argv)
     return 0 if arguments.run(arguments) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -120,19 +120,23 @@ def test_abort_with_status_works_on_the_aio_context() -> None:
 @pytest.mark.parametrize("how", ["half-close", "cancel", "deadline"])
 def test_however_a_client_goes_its_reader_sees_the_same_end(how: str) -> None:
     seen: list[Any] = []
-    done = asyncio.Event()
+    reading, done = asyncio.Event(), asyncio.Event()
 
     async def reads(requests: Any, context: Any) -> None:
-        await context.write(b"here")
-        seen.append(await context.read())
-        seen.append(context.cancelled())
-        done.set()
+        try:
+            await context.write(b"here")
+            asyncio.get_running_loop().call_soon(reading.set)  # once it waits in the next line
+            seen.append(await context.read())
+            seen.append(context.cancelled())
+        finally:
+            done.set()
 
     with plain_server(grpc.stream_stream_rpc_method_handler(reads)) as (thread, channel):
         more = asyncio.run_coroutine_threadsafe(_never(), thread.loop)
         requests = iter(()) if how == "half-close" else iter(more.result, None)
         call = channel.stream_stream("/t.T/Call")(requests, timeout=0.3 if how == "deadline" else 5)
         assert next(call) == b"here"
+        asyncio.run_coroutine_threadsafe(reading.wait(), thread.loop).result(5)
         if how == "cancel":
             call.cancel()
         asyncio.run_coroutine_threadsafe(done.wait(), thread.loop).result(5)

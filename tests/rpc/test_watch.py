@@ -267,7 +267,7 @@ def test_a_damaged_log_ends_a_watch_with_its_place(
     def damaged(*_: Any, **__: Any) -> Any:
         raise DamagedLogError(7, "event 7 is not what was written")
 
-    monkeypatch.setattr(referee.journal, "read", damaged)
+    monkeypatch.setattr(referee.journal, "advance", damaged)
     found = refused(lambda: client.watch(match_id))
     assert found[:3] == (StatusCode.DATA_LOSS, "LOG_DAMAGED", {"place": "7"})
 

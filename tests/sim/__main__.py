@@ -7,7 +7,7 @@ import gc
 import sys
 import time
 
-from sim.ledger import Broken
+from sim.ledger import BrokenError
 from sim.world import World
 
 
@@ -28,7 +28,7 @@ def main() -> int:
         world = World(seed, print if given.verbose else None)
         try:
             world.run()
-        except Broken as error:
+        except BrokenError as error:
             failures += 1
             print(f"seed {seed}: {error}", flush=True)
             if given.verbose:

@@ -22,7 +22,20 @@ _DEEDS: Final = {
     "again": 2, "flood": 0.5, "deaf": 0.5,
 }  # fmt: skip
 """What a bad agent may do when it is asked, and how often: weights."""
-_RUBBISH: Final = ("", " ", "ZZ", "7S ", "7s", "QS\n", "pass pass", "contract:", "\x00", "é" * 300, "\U0001f0a1", "x" * 60_000)
+_RUBBISH: Final = (
+    "",
+    " ",
+    "ZZ",
+    "7S ",
+    "7s",
+    "QS\n",
+    "pass pass",
+    "contract:",
+    "\x00",
+    "é" * 300,
+    "\U0001f0a1",
+    "x" * 60_000,
+)
 
 
 @dataclass
@@ -116,10 +129,9 @@ class Agent:
             takes_open_seats=self.traits.takes_open,
             wants_events=self.traits.wants_events,
         )
-        for match_id, seat in sorted(self.offered.items()):
+        for match_id in sorted(self.offered):
             if match_id not in self.ended:
                 hello.positions.add(match_id=match_id, after_sequence=self.positions.get(match_id, 0))
-        link.positions = {position.match_id: position.after_sequence for position in hello.positions}
         if not self.traits.honest and self.chance.random() < 0.05:
             self._bad_hello(hello, link)
             return
@@ -205,7 +217,9 @@ class Agent:
             return [ready]
         decline = pb.ClientItem(decline=pb.Decline(match_id=match_id))
         bad = pb.ClientItem(ready=pb.Ready(match_id=match_id, nonce=nonce[:31] + b"xx"))
-        return self.chance.choice(([], [decline], [bad], [bad, ready], [ready, ready], [ready, decline], [decline, ready]))
+        return self.chance.choice(
+            ([], [decline], [bad], [bad, ready], [ready, ready], [ready, decline], [decline, ready])
+        )
 
     def _judged(self, verdict: pb.Verdict) -> None:
         status = verdict.status
@@ -217,8 +231,9 @@ class Agent:
                 event_pb2.ANSWER_STATUS_MATCH_OVER,
                 event_pb2.ANSWER_STATUS_REPEATED,
             )
+            failed = verdict.match_id in self.world.failed and status == event_pb2.ANSWER_STATUS_NOT_OPEN
             check(
-                status in fine,
+                status in fine or failed,
                 f"{self.name} did nothing wrong and is told {event_pb2.AnswerStatus.Name(status)} "
                 f"on {verdict.match_id} {verdict.decision_id}",
             )
@@ -257,7 +272,9 @@ class Agent:
     def _do_edge(self, link: Link, decision: pb.Decision, answer: pb.Answer, think_us: int, left_us: int) -> None:
         deadline_us = self.world.deadline_us(decision.match_id)
         if deadline_us is not None:
-            link.send([pb.ClientItem(answer=answer)], at_us=deadline_us + self.chance.choice((-1_000, -10, -1, 0, 1, 1_000)))
+            link.send(
+                [pb.ClientItem(answer=answer)], at_us=deadline_us + self.chance.choice((-1_000, -10, -1, 0, 1, 1_000))
+            )
 
     def _do_late(self, link: Link, decision: pb.Decision, answer: pb.Answer, think_us: int, left_us: int) -> None:
         self._say(link, int(left_us * self.chance.uniform(1, 1.5)) + self.chance.randrange(50_000), answer)

@@ -5,8 +5,9 @@ This is what everything that the referee tells is held against. It rebuilds each
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from google.protobuf.message import Message
@@ -24,14 +25,14 @@ Key = tuple[int, int]
 """Seat and decision."""
 
 
-class Broken(AssertionError):
+class BrokenError(AssertionError):
     """Something that always holds does not hold."""
 
 
 def check(holds: object, what: str) -> None:
-    """Raises `Broken` unless it holds."""
+    """Raises `BrokenError` unless it holds."""
     if not holds:
-        raise Broken(what)
+        raise BrokenError(what)
 
 
 def texts(message: Message) -> Iterator[str]:
@@ -174,7 +175,8 @@ class Told:
             others = [hand for hand in event.cards_dealt.hands if hand.cards and hand.seat != audience]
             check(not others, f"{where} shows a hand")
         if kind == "match_created":
-            seeds = [seat.bot_seed for seat in (*event.match_created.seats, *event.match_created.spec.seats)]
+            created = event.match_created
+            seeds = [*[seat.bot_seed for seat in created.seats], *[seat.bot_seed for seat in created.spec.seats]]
             check(not any(seeds), f"{where} shows the seed of a bot")
         if kind in ("action_applied", "card_shown", "trick_taken", "fault_ruled", "answer_ignored"):
             own = kind in ("fault_ruled", "answer_ignored") and getattr(event, kind).seat == audience
@@ -183,9 +185,7 @@ class Told:
                 check(not hidden, f"{where} shows {hidden}")
             check(kind != "answer_ignored" or own, f"{where} is another seat's")
             if kind == "action_applied" and event.action_applied.seat != audience:
-                check(
-                    not (event.action_applied.action.startswith("discard:")), f"{where} shows what was discarded"
-                )
+                check(not (event.action_applied.action.startswith("discard:")), f"{where} shows what was discarded")
 
 
 class Ledger:
@@ -227,7 +227,7 @@ def fingerprint(match: Match) -> tuple[object, ...]:
         views = [repr(engine.view(seat)) for seat in range(-1, len(match.seats))]
         table = views, list(engine.legal()) if engine.actor >= 0 else [], engine.actor, engine.totals()
     seats = [
-        tuple(getattr(seat, name) for name in type(seat).__slots__ if name != "outcomes") + (seat.outcomes.tolist(),)
+        (*[getattr(seat, name) for name in type(seat).__slots__ if name != "outcomes"], seat.outcomes.tolist())
         for seat in match.seats
     ]
     plain = [
@@ -246,7 +246,7 @@ def check_result(result: match_pb2.MatchResult, match: Match) -> None:
     sides = len(result.totals)
     check(len(result.places) == len(result.official_places) == sides, "places are missing")
     bad = {result.sides[seat.seat] for seat in match.seats if seat.offender}
-    better = (lambda a, b: a < b) if match.game.name == "guillotine" else (lambda a, b: a > b)
+    better: Callable[[int, int], bool] = operator.lt if match.game.name == "guillotine" else operator.gt
     for side in range(sides):
         ahead = sum(better(result.totals[other], result.totals[side]) for other in range(sides))
         check(result.places[side] == 1 + ahead, f"places {result.places} of totals {result.totals}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from referee.v1 import agent_service_pb2 as pb
@@ -21,7 +22,7 @@ def reason_of(status: tuple[int, str, object] | None) -> str:
     if status is None or status[0] == 0:
         return ""
     code, message, metadata = status
-    found = metadata.get("grpc-status-details-bin") if isinstance(metadata, dict) else None
+    found: Any = metadata.get("grpc-status-details-bin") if isinstance(metadata, dict) else None
     check(found, f"a call ended without a reason: {code} {message}")
     rich = status_pb2.Status.FromString(found)
     info = error_details_pb2.ErrorInfo()
@@ -49,6 +50,7 @@ class Link:
         self.shown: dict[str, int] = {}
         self.over: set[str] = set()
         self.dead = False
+        self.begun = False
         self.call = Call(agent.token, self._written, self._ended, agent.traits.window)
         self._in_us = 0
         self._out_us = 0
@@ -82,9 +84,20 @@ class Link:
     def _arrive(self, data: bytes, answers: list[tuple[str, int]]) -> None:
         if self.dead or self.call.ended:
             return
+        if not self.begun:
+            self.begun = True
+            self._begin(data)
         for answer in answers:
             self.arrived.setdefault(answer, self.world.now_us)
         self.call.deliver(data)
+
+    def _begin(self, data: bytes) -> None:
+        """Notes which positions the first message claims."""
+        try:
+            items = pb.PlayRequest.FromString(data).items
+        except DecodeError:
+            return
+        self.positions = {one.match_id: one.after_sequence for item in items[:1] for one in item.hello.positions}
 
     def half_close(self, after_us: int) -> None:
         """Says that nothing more is sent."""

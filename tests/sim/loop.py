@@ -1,7 +1,7 @@
 """An event loop without time, threads or sockets of its own: its turns and its clock are what the simulation says.
 
-Handles run one by one. Each takes a little time, and whatever becomes due meanwhile waits, as on a real loop; a stall is
-a handle that takes long. Work for threads is done by the world, beside the loop, at a moment that the world draws.
+Handles run one by one. Each takes a little time, and whatever becomes due meanwhile waits, as on a real loop; a stall
+is a handle that takes long. Work for threads is done by the world, beside the loop, at a moment that the world draws.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import random
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Final, TypeVar
+
+from referee_server.tables.lateness import BEAT_US, LatenessMeter
 
 T = TypeVar("T")
 
@@ -34,6 +36,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         chance: random.Random,
         on_error: Callable[[dict[str, Any]], None],
         in_thread: Callable[[Callable[[], None]], None],
+        others_us: Callable[[], int],
     ) -> None:
         """Makes a loop.
 
@@ -42,17 +45,20 @@ class SimLoop(asyncio.AbstractEventLoop):
             chance: draws what handles cost, and which of two timers of one moment comes first.
             on_error: told of exceptions that nobody took.
             in_thread: does something beside the loop, some time later.
+            others_us: returns when something happens that is not the loop's.
         """
         self.now_us = now_us
         self.tasks: list[asyncio.Task[Any]] = []
         self._chance = chance
         self._on_error = on_error
         self._in_thread = in_thread
+        self._others_us = others_us
         self._ready: deque[asyncio.Handle] = deque()
         self._turn = 0
         self._timers: list[tuple[int, float, int, asyncio.TimerHandle]] = []
         self._count = 0
         self._closed = False
+        self._many = 100
 
     # What the world does with it.
 
@@ -62,7 +68,21 @@ class SimLoop(asyncio.AbstractEventLoop):
             heapq.heappop(self._timers)
         if self._ready:
             return self.now_us
-        return max(self.now_us, self._timers[0][0]) if self._timers else None
+        if not self._timers:
+            return None
+        if isinstance(_owner(self._timers[0][3]), LatenessMeter):
+            self._skip_beats()
+        return max(self.now_us, self._timers[0][0])
+
+    def _skip_beats(self) -> None:
+        """Leaves out the beats of the lateness meter, all on time, in which nothing else happens."""
+        when_us, tie, count, handle = self._timers[0]
+        others_us = [timer[0] for timer in self._timers[1:3]]
+        beats = (min([self._others_us(), *others_us]) - when_us) // BEAT_US - 1
+        if beats > 1 and self.now_us <= when_us:
+            when_us += beats * BEAT_US
+            _owner(handle)._due_us = when_us
+            heapq.heapreplace(self._timers, (when_us, tie, count, handle))
 
     def run_next(self) -> None:
         """Runs the next handle. A turn takes in the timers that are due when it begins, behind what is ready."""
@@ -118,14 +138,14 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
-    ) -> asyncio.TimerHandle:  # type: ignore[override]
+    ) -> asyncio.TimerHandle:
         return self.call_at_us(self.now_us + -int(-delay * 1_000_000 // 1), callback, *args, context=context)
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
-    ) -> asyncio.TimerHandle:  # type: ignore[override]
+    ) -> asyncio.TimerHandle:
         return self.call_at_us(-int(-when * 1_000_000 // 1), callback, *args, context=context)
 
     def call_at_us(
@@ -146,8 +166,9 @@ class SimLoop(asyncio.AbstractEventLoop):
     def create_task(self, coro: Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:  # type: ignore[override]
         task = asyncio.Task(coro, loop=self, **options)
         self.tasks.append(task)
-        if len(self.tasks) > 100:
+        if len(self.tasks) > self._many:
             self.tasks = [task for task in self.tasks if not task.done()]
+            self._many = 100 + 2 * len(self.tasks)
         return task
 
     def run_in_executor(self, executor: object, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
@@ -175,6 +196,11 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self._on_error(context)
+
+
+def _owner(handle: Any) -> Any:
+    """Returns whose method a handle calls, or None."""
+    return getattr(handle._callback, "__self__", None)
 
 
 def _settle(future: asyncio.Future[Any], result: object, error: Exception | None) -> None:

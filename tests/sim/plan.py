@@ -37,6 +37,7 @@ class Plan:
     breaks_us: list[int] = field(default_factory=list)
     drains_us: list[int] = field(default_factory=list)
     watches_us: list[int] = field(default_factory=list)
+    bugs_us: list[int] = field(default_factory=list)
 
 
 def draw_plan(chance: random.Random) -> Plan:
@@ -68,6 +69,7 @@ def draw_plan(chance: random.Random) -> Plan:
         breaks_us=some(0.07, 1),
         drains_us=some(0.12, 2),
         watches_us=some(0.4, 5),
+        bugs_us=some(0.05, 2),
     )
 
 
@@ -75,7 +77,9 @@ def _match(chance: random.Random, agents: int) -> match_pb2.MatchSpec:
     name = "guillotine" if chance.random() < 0.25 else "regicide"
     game = registry.find(name)
     given: dict[str, object] = {
-        option.name: chance.choice(option.choices) for option in game.options if option.choices and chance.random() < 0.5
+        option.name: chance.choice(option.choices)
+        for option in game.options
+        if option.choices and chance.random() < 0.5
     }
     if name == "guillotine":
         given["deals_per_dealer"] = 1
@@ -130,7 +134,8 @@ def _clock(chance: random.Random) -> match_pb2.Clock:
 
 def _policy(chance: random.Random) -> match_pb2.FaultPolicy:
     policy = match_pb2.FaultPolicy(
-        strikes=chance.choice((0, 1, 3, 3, 1_000)), replacement_bot=chance.choice(("first", "random", "stride", "greedy"))
+        strikes=chance.choice((0, 1, 3, 3, 1_000)),
+        replacement_bot=chance.choice(("first", "random", "stride", "greedy")),
     )
     for kind, (actions, _) in match_spec._RULES.items():
         if chance.random() < 0.4:

@@ -37,14 +37,16 @@ class Vault:
         if self.gone:
             raise StorageError("this run is over")
         self.before_commit()
-        if self.gone or self.broken:
-            self.broken = True
+        if self._over():
             raise StorageError("the disk failed")
         if self.full:
             raise StorageFullError("no space")
         self.kept.commit(batch)
         self._on_commit(batch)
         self.after_commit()
+
+    def _over(self) -> bool:
+        return self.gone or self.broken
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.kept, name)

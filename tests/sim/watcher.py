@@ -68,7 +68,9 @@ def watch(world: World, chance: random.Random) -> None:
             reason = world.guard(lambda: reason_of(call.status))
             world.guard(lambda: check(reason in ("", "STORAGE", "DRAINING"), f"a watcher is cut off: {reason}"))
             done = call.status is not None and reason == ""
-            world.guard(lambda: check(not done or result or referee.draining, "a watcher's stream ends without a result"))
+            world.guard(
+                lambda: check(not done or result or referee.draining, "a watcher's stream ends without a result")
+            )
 
     call = Call(HOST_TOKEN, written, ended)
     call.start(referee.loop, referee.handlers["MatchService/WatchMatch"], request.SerializeToString())

@@ -25,7 +25,7 @@ EOF: Final = grpc.aio.EOF
 
 def handlers(hall: Hall, gate: Gate) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
     """Returns the handlers of all services, by `Service/Method`."""
-    generic: list[grpc.GenericRpcHandler[Any, Any]] = []
+    generic: list[grpc.GenericRpcHandler] = []
     server: Any = SimpleNamespace(add_generic_rpc_handlers=generic.extend)
     kinds = (AgentService, MatchService, LogService, GameService, RegistryService)
     found: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
@@ -60,6 +60,7 @@ class Call:
         self.blocked = False
         self.window = window
         self._metadata = () if token is None else (("authorization", f"Bearer {token}"),)
+        self._caller = token
         self._on_write = on_write
         self._on_end = on_end
         self._inbox: deque[bytes | object] = deque()
@@ -67,10 +68,15 @@ class Call:
         self._unread = 0
         self._writer: asyncio.Future[None] | None = None
 
+    def peer(self) -> str:
+        """Where it comes from, as gRPC says it. Each client by itself, so that none is limited for another."""
+        return f"sim:{self._caller}:1"
+
     def start(
         self, loop: asyncio.AbstractEventLoop, handler: grpc.RpcMethodHandler[Any, Any], request: bytes = b""
     ) -> Call:
         """Lets the server take the call."""
+        running: Any
         if handler.request_streaming:
             running = handler.stream_stream(None, self)  # type: ignore[misc,arg-type]
         elif handler.response_streaming:

@@ -12,11 +12,11 @@ from referee.v1 import event_pb2, log_service_pb2, match_pb2, match_service_pb2
 from referee_server.journal import MemoryJournal, Record
 from referee_server.match.verify import LogError, parse, replay, verify
 from sim.agents import Agent, draw_traits
-from sim.ledger import CARD, Broken, Ledger, check, check_result, fingerprint
+from sim.ledger import CARD, BrokenError, Ledger, check, check_result, fingerprint
 from sim.link import Link, reason_of
 from sim.logs import captured
 from sim.plan import Plan, draw_plan
-from sim.referee import Referee
+from sim.referee import FailingMachine, Referee
 from sim.watcher import watch
 from sim.wire import Call
 
@@ -40,6 +40,7 @@ class World:
         journal: what outlives the referee.
         ledger: what the journal says.
         referee: the run of the referee there is; None while it is down.
+        failed: the matches whose rules were made to fail.
         accepted: the answers whose acceptance was told.
         counts: what happened, for the curious.
     """
@@ -51,14 +52,16 @@ class World:
         self.ledger = Ledger()
         self.referee: Referee | None = None
         self.accepted: set[tuple[str, int, int]] = set()
-        self.failure: Broken | None = None
+        self.failure: BrokenError | None = None
         self.counts: dict[str, int] = {}
+        self.failed: set[str] = set()
         self._say = say
         self._digest = hashlib.sha256()
         self._chance = random.Random(f"world/{seed}")
         self._heap: list[tuple[int, float, int, Callable[[], None]]] = []
         self._count = 0
         self._runs = 0
+        self._started_us = 0
         self._kill = False
         self._commits = 0
         self._created: dict[str, str] = {}
@@ -86,6 +89,10 @@ class World:
         """Does something after that time."""
         self.at(self.now_us + pause_us, callback)
 
+    def next_us(self) -> int:
+        """Returns when the next thing happens outside of the referee."""
+        return self._heap[0][0] if self._heap else self.now_us + 1_000_000
+
     def loop_us(self) -> int:
         """Returns the referee's time, which is ahead while it is busy."""
         return max(self.now_us, self.referee.loop.now_us) if self.referee is not None else self.now_us
@@ -107,13 +114,13 @@ class World:
     def fail(self, what: str) -> None:
         """Notes that something that always holds did not hold, also where an exception would be swallowed."""
         if self.failure is None:
-            self.failure = Broken(what)
+            self.failure = BrokenError(what)
 
     def guard(self, look: Callable[[], T]) -> T | None:
         """Looks at something from inside the referee, where an exception would be swallowed."""
         try:
             return look()
-        except Broken as error:
+        except BrokenError as error:
             self.failure = self.failure or error
             return None
 
@@ -127,28 +134,29 @@ class World:
     # The host.
 
     def _create(self, number: int) -> None:
-        if self.referee is None or self.referee.draining:
-            self.after(50_000, lambda: self._create(number))
+        """Has a match created, and asks again until it is told which."""
+        if f"request{number}" in self._created:
             return
-        spec = self.plan.matches[number]
-        request_id = f"request{number}"
+        self.after(300_000, lambda: self._create(number))
+        for _ in range(1 + (self._chance.random() < 0.05)):
+            if self.referee is not None and not self.referee.draining:
+                self._request(number, self.referee)
+
+    def _request(self, number: int, referee: Referee) -> None:
+        request_id, spec = f"request{number}", self.plan.matches[number]
 
         def created(call: Call, got: list[bytes]) -> None:
-            reason = reason_of(call.status)
-            if got:
-                match_id = match_service_pb2.CreateMatchResponse.FromString(got[0]).match.match_id
-                check(self._created.setdefault(request_id, match_id) == match_id, "one request made two matches")
-                check(match_id in self.ledger.matches, "a match was told before it was stored")
-                self.trace(f"match {match_id} for {[seat.WhichOneof('kind') for seat in spec.seats]}")
-            else:
+            if not got:
+                reason = reason_of(call.status)
                 check(reason in ("STORAGE", "DRAINING", "AGENT_UNKNOWN"), f"no match was made: {reason}")
-                self.after(100_000, lambda: self._create(number))
+                return
+            match_id = match_service_pb2.CreateMatchResponse.FromString(got[0]).match.match_id
+            check(self._created.setdefault(request_id, match_id) == match_id, "one request made two matches")
+            check(match_id in self.ledger.matches, "a match was told before it was stored")
+            self.trace(f"match {match_id} for {[seat.WhichOneof('kind') for seat in spec.seats]}")
 
         request = match_service_pb2.CreateMatchRequest(request_id=request_id, spec=spec)
-        self.referee.call("MatchService/CreateMatch", request, created)
-        self.after(5_000_000, lambda: None if request_id in self._created else self._create(number))
-        if self._chance.random() < 0.05:
-            self.after(1_000, lambda: None if request_id in self._created else self._create(number))
+        referee.call("MatchService/CreateMatch", request, created)
 
     def _cancel(self, number: int) -> None:
         match_id = self._created.get(f"request{number}")
@@ -179,6 +187,7 @@ class World:
         if self.referee is not None:
             return
         self._runs += 1
+        self._started_us = self.now_us
         self.referee = Referee(self, random.Random(f"referee/{self.seed}/{self._runs}"), power=self.plan.power)
         self.referee.vault.before_commit = self._before_commit
         self.referee.vault.after_commit = self._after_commit
@@ -233,6 +242,17 @@ class World:
             self._note("broken")
             self.referee.vault.broken = True
 
+    def _bug(self) -> None:
+        """Lets the rules of a match fail half-way through its next step, with memory changed and nothing stored."""
+        running = self.referee.hall.running if self.referee is not None else {}
+        for match_id, table in running.items():
+            if not table.broken and not table.match.over and match_id in self.ledger.matches:
+                self.trace(f"the rules of {match_id} will fail")
+                self._note("bugs")
+                self.failed.add(match_id)
+                table.machine = FailingMachine(table.machine)  # type: ignore[assignment]  # stands in for it
+                return
+
     def _stall(self, duration_us: int) -> None:
         if self.referee is not None:
             self.trace(f"the referee stands still for {duration_us} us")
@@ -255,7 +275,8 @@ class World:
             if kind == "match_ended":
                 self.trace(f"match {match_id} ends: {match_pb2.EndReason.Name(event.match_ended.result.reason)}")
                 reason = event.match_ended.result.reason
-                check(reason != match_pb2.END_REASON_REFEREE_FAULT, f"the referee failed in {match_id}")
+                failed = reason == match_pb2.END_REASON_REFEREE_FAULT
+                check(not failed or match_id in self.failed, f"the referee failed in {match_id}")
                 check_result(event.match_ended.result, self.ledger.matches[match_id].match)
         self.ledger.fresh.clear()
 
@@ -274,19 +295,25 @@ class World:
         agent = self.by_name.get(told.match.seats[payload.seat].name)
         key = match_id, payload.decision_id
         link = agent.link if agent is not None else None
-        if link is None or not agent.traits.honest or key not in link.told or key in link.repeats or link.call.blocked or link.dead or self.referee is None:
+        if agent is None or link is None or link.dead or self.referee is None or not agent.traits.honest:
+            return
+        if key not in link.told or key in link.repeats or link.call.blocked:
             return
         told_us, left_us = link.told[key]
         if isinstance(payload, event_pb2.FaultRuled):
             if payload.kind == match_pb2.FAULT_KIND_TIMEOUT and not told.match.untimed:
                 table = self.referee.hall.running.get(match_id)
                 had_us = event.match_time_us + table._epoch_us - told_us if table is not None else left_us
-                check(had_us < 0 or had_us >= left_us - self._slack_us, f"{key} timed out after {had_us} us of {left_us}")
+                check(
+                    had_us < 0 or had_us >= left_us - self._slack_us, f"{key} timed out after {had_us} us of {left_us}"
+                )
         elif payload.source == event_pb2.ACTION_SOURCE_AGENT and key in link.arrived:
             own_us = link.arrived[key] - told_us
             first = told.offered_us[payload.seat, payload.decision_id] + payload.think_us <= event.match_time_us
             check(first, f"{key} is charged more than it took")
-            check(payload.think_us <= max(0, own_us) + self._slack_us, f"{key}: charged {payload.think_us} us of {own_us}")
+            check(
+                payload.think_us <= max(0, own_us) + self._slack_us, f"{key}: charged {payload.think_us} us of {own_us}"
+            )
 
     def _note(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -312,7 +339,7 @@ class World:
     def run(self) -> World:
         """Lets everything happen, and checks it all."""
         try:
-            with captured(self.check_text, self.fail, lambda: self.referee is None or self.referee.muted):
+            with captured(self.check_text, self.fail, self.failed, lambda: self.referee is None or self.referee.muted):
                 try:
                     self._prepare()
                     while not self._finished():
@@ -321,10 +348,10 @@ class World:
                 finally:
                     if self.referee is not None:
                         self.referee.kill()
-        except Broken:
+        except BrokenError:
             raise
         except Exception as error:
-            raise Broken(f"{type(error).__name__}: {error}") from error
+            raise BrokenError(f"{type(error).__name__}: {error}") from error
         self._check_logs()
         return self
 
@@ -349,6 +376,8 @@ class World:
             self.after(drain_us, self._drain)
         for watch_us in plan.watches_us:
             self.after(watch_us, lambda: watch(self, self._chance))
+        for bug_us in plan.bugs_us:
+            self.after(bug_us, self._bug)
         self.after(_OPEN_FOR_US, self._cancel_open)
 
     def _finished(self) -> bool:
@@ -381,16 +410,20 @@ class World:
             raise self.failure
         if self.now_us > LIMIT_US:
             left = [match_id for match_id, told in self.ledger.matches.items() if not told.final]
-            raise Broken(f"these matches do not end: {left}, of {len(self._created)}")
+            raise BrokenError(f"these matches do not end: {left}, of {len(self._created)}")
         if self.referee is not None and self._chance.random() < 0.002:
             self.referee.compare()
+
+    def _wanted(self, match_id: str) -> bool:
+        """Tells whether a match is one of the plan's."""
+        return True
 
     def _close(self) -> None:
         """Lets what is on its way arrive, and looks at what everybody was told."""
         for agent in self.agents:
             agent.quiet = True
-        until_us = self.now_us + 3_000_000
-        while self.now_us < until_us or self.referee is None:
+        began_us = self.now_us
+        while self.now_us < max(began_us, self._started_us) + 3_000_000 or self.referee is None:
             self._step()
         for agent in self.agents:
             if agent.traits.honest and not agent.gone:
@@ -417,12 +450,14 @@ class World:
     def _check_logs(self) -> None:
         """Checks each log by itself."""
         for match_id, told in self.ledger.matches.items():
+            if not self._wanted(match_id):
+                continue
             events = parse(self.journal.read(match_id))
             check(events == told.events, f"the log of {match_id} is not what was committed")
             try:
                 report = verify(events)
             except LogError as error:
-                raise Broken(f"the log of {match_id} does not verify: {error}") from error
+                raise BrokenError(f"the log of {match_id} does not verify: {error}") from error
             check(report.ended and not report.sealed, f"the log of {match_id} is not whole")
             check(fingerprint(replay(events)) == fingerprint(told.match), f"{match_id} replays otherwise")
             for seat in (-1, *range(len(told.match.seats))):

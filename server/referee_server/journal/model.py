@@ -10,6 +10,8 @@ from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from referee_server.journal.follow import Cursor
+
 
 @dataclass(frozen=True, slots=True)
 class MatchAdded:
@@ -267,6 +269,16 @@ class Journal(JournalReader, Protocol):
             UnknownMatchError: there is no such match.
             LogError: the next event is damaged; all before it have been given.
             ClosedError: the journal was closed meanwhile.
+        """
+
+    def advance(self, cursor: Cursor, limit: int) -> tuple[list[bytes], bool]:
+        """Returns the next events for a cursor, at most `limit`, and whether none will ever follow; moves it on.
+
+        Costs as much as there is that is new, however long the match is.
+
+        Raises:
+            UnknownMatchError: there is no such match.
+            LogError: the next event is damaged; all before it have been given.
         """
 
     def checkpoint(self) -> int:

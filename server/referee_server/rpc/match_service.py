@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from referee.v1 import error_reason_pb2 as reason_pb
@@ -14,16 +14,19 @@ from referee_client import convert
 from referee_games.contract import PUBLIC, shown
 from referee_server.journal import MatchRow
 from referee_server.match.errors import RefusedError
-from referee_server.match.state import Match, begin
-from referee_server.match.verify import parse, replay
+from referee_server.match.state import Match
+from referee_server.match.verify import parse
 from referee_server.match.views import ALL, Projector
 from referee_server.rpc.gate import Caller, Gate, unknown_credential
 from referee_server.rpc.listing import match_of
+from referee_server.rpc.story import Stories, Story
 from referee_server.tables.creation import unknown_match
 from referee_server.tables.hall import Hall
 
 HEARTBEAT_S: Final = 10.0
 """How often a watcher hears something, in seconds."""
+WATCHER_MESSAGES_PER_S: Final = 500
+"""How many messages a second all watchers of live matches get together, about; players come first."""
 _PIECE: Final = 256
 _DEFAULT_PAGE: Final = 100
 _MAX_PAGE: Final = 1_000
@@ -37,6 +40,8 @@ class MatchService:
         self._hall = hall
         self._gate = gate
         self._heartbeat_s = heartbeat_s
+        self._stories = Stories(hall.journal)
+        self._watcher_count = 0
 
     async def CreateMatch(self, request: pb.CreateMatchRequest, caller: Caller) -> pb.CreateMatchResponse:  # noqa: N802
         """Creates a match."""
@@ -83,10 +88,18 @@ class MatchService:
             raise _invalid("after_sequence", "a position is 0 or more")
         if not 0 <= request.delay_ms <= _DAY_MS or (request.delay_ms and audience != ALL):
             raise _invalid("delay_ms", f"delay_ms is from 0 to {_DAY_MS}, and only for the view `all`")
-        # Milliseconds of pure computing for a long match, on which nothing else may have to wait.
-        watch = await asyncio.to_thread(_Watch, self._hall, request, audience)
-        async for response in watch.responses(self._heartbeat_s):
-            yield response
+        story = await self._stories.of(request.match_id)
+        watch = _Watch(self._hall, request, audience, story, self._pace_s)
+        self._watcher_count += 1
+        try:
+            async for response in watch.responses(self._heartbeat_s):
+                yield response
+        finally:
+            self._watcher_count -= 1
+
+    def _pace_s(self) -> float:
+        """Returns how long a watcher waits between messages: what happens meanwhile comes in one."""
+        return self._watcher_count / WATCHER_MESSAGES_PER_S
 
     def _audience(self, request: pb.WatchMatchRequest, caller: Caller) -> int:
         """Returns the audience of a view, if the caller may have it."""
@@ -129,16 +142,15 @@ class MatchService:
 class _Watch:
     """One watcher: reads the journal at its own pace, so that it holds up nobody."""
 
-    def __init__(self, hall: Hall, request: pb.WatchMatchRequest, audience: int) -> None:
+    def __init__(
+        self, hall: Hall, request: pb.WatchMatchRequest, audience: int, story: Story, pace_s: Callable[[], float]
+    ) -> None:
         self._hall = hall
+        self._pace_s = pace_s
         self._request = request
-        self._audience = audience
-        row = hall.journal.match(request.match_id)
-        assert row is not None
-        events = parse(hall.journal.read(request.match_id))
-        self._game = begin(events[0]).game
-        self._projector = Projector(audience, self._game)
-        history = self._projector.see(events)
+        history = story.view(audience)
+        self._projector = Projector(audience, story.match.game)
+        self._projector.through, self._projector.seen_through = len(history), len(story.events)
         if request.after_sequence > len(history):
             raise RefusedError(
                 reason_pb.ERROR_REASON_POSITION_BEYOND_END,
@@ -146,15 +158,14 @@ class _Watch:
                 newest=len(history),
             )
         self._history = history[request.after_sequence :]
-        self._known = len(events)
-        self._match = replay(events)
+        self._known = len(story.events)
+        self._first = pb.WatchMatchResponse(through_sequence=request.after_sequence)
+        if request.delay_ms == 0:
+            _snapshot(story.match, audience, self._first)
         self._failure: Exception | None = None
 
     async def responses(self, heartbeat_s: float) -> AsyncIterator[pb.WatchMatchResponse]:
-        first = pb.WatchMatchResponse(through_sequence=self._request.after_sequence)
-        if self._request.delay_ms == 0:
-            _snapshot(self._match, self._audience, first)
-        yield first
+        yield self._first
         if self._request.delay_ms == 0:
             through = self._request.after_sequence
             for start in range(0, len(self._history), _PIECE):
@@ -206,12 +217,14 @@ class _Watch:
 
     async def _follow(self, queue: asyncio.Queue[list[event_pb2.MatchEvent] | None], *, delayed: bool) -> None:
         if delayed and self._history:
-            await queue.put(self._history)
+            await queue.put(list(self._history))
         try:
             async for _, records in self._hall.journal.follow(self._request.match_id, self._known):
                 seen = self._projector.see(parse(records))
                 for start in range(0, len(seen), _PIECE):
                     await queue.put(seen[start : start + _PIECE])
+                # The more watch, the more each of them is told at once: together they cost no more than they may.
+                await asyncio.sleep(self._pace_s())
         except Exception as error:
             self._failure = error  # raised where the watcher waits
         await queue.put(None)

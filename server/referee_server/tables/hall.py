@@ -420,12 +420,11 @@ class Hall:
             return
         self._sessions[agent_id] = session
         self._somebody_came.set()
-        after = {position.match_id: position.after_sequence for position in session.hello.positions}
         for table in list(self._tables.values()):
             if table.seats_of(agent_id):
-                table.attach(session, after)
+                table.attach(session)
         self._seat_everybody()
-        for match_id in after:
+        for match_id in session.positions:
             if match_id not in self._tables:
                 self._tell_ended(session, match_id)
                 await asyncio.sleep(0)  # there may be many
@@ -513,7 +512,8 @@ class Hall:
         if self.committer.failed is not None or self.halted or self.meter.late:
             return
         for table in list(self._tables.values()):
-            if table.match.filled_us is None:
+            # One that was just cancelled stands here until its end is stored.
+            if table.match.filled_us is None and not table.match.over and not table.broken:
                 seating.fill_open_seats(table, self._sessions.values())
             table.offer()
         if self.settings.practice:

@@ -38,6 +38,7 @@ class Session:
         agent_id: the agent.
         name: its name.
         hello: what it said of itself.
+        positions: how far it knows the events of its matches, by match id, as it said when it came.
         tables: its matches that have not ended, by match id.
         open_count: how many decisions it has been sent and has not answered.
         waiting: questions that wait until another one is answered, the longest first.
@@ -53,6 +54,8 @@ class Session:
         self.hello = hello
         self.max_matches = min(hello.max_matches or 1, MAX_MATCHES)
         self.max_open = min(hello.max_open_decisions or self.max_matches, MAX_MATCHES)
+        # A client may name a match twice; the last word counts.
+        self.positions = {position.match_id: position.after_sequence for position in hello.positions}
         self.tables: dict[str, Table] = {}
         self.open_count = 0
         self.waiting: deque[Asking] = deque()

@@ -182,7 +182,7 @@ class Table:
 
     # Streams.
 
-    def attach(self, session: Session, after: dict[str, int]) -> None:
+    def attach(self, session: Session) -> None:
         """Takes up an agent's new stream: the offer again, the events it missed, and the question that is open.
 
         To be called when everything so far is committed.
@@ -197,7 +197,7 @@ class Table:
             if match.state != WAITING or state.ready or state.offered_us is not None:
                 session.tables[self.match_id] = self
                 self._host.committer.tell(session, messages.match_offered(match, seat))
-                self._follow(session, seat, after.get(self.match_id, 0))
+                self._follow(session, seat)
             elif match.filled_us is None:
                 session.tables[self.match_id] = self  # it took an open seat and waits for the others
             # Else it is offered when the agent has room for it, like to any other.
@@ -223,9 +223,10 @@ class Table:
                 # Each costs two events, and at its greatest length a log ends the match for all.
                 self.accuse(session.agent_id, match_pb2.FAULT_KIND_FLOOD)
 
-    def _follow(self, session: Session, seat: int, after: int) -> None:
+    def _follow(self, session: Session, seat: int) -> None:
         """Sends the events to a stream that wants them: those it has missed, then new ones as they are stored."""
         if session.hello.wants_events:
+            after = session.positions.get(self.match_id, 0)
             feed = Feed(session, self.match_id, seat, self.match.game, after, self._host.stored_events)
             self._feeds[seat] = feed
             self._host.committer.then(feed.start)
@@ -243,7 +244,7 @@ class Table:
             session.tables[self.match_id] = self
             self.feed(inputs.OfferSeat(seat.seat))
             self._host.committer.tell(session, messages.match_offered(self.match, seat.seat))
-            self._follow(session, seat.seat, 0)
+            self._follow(session, seat.seat)
 
     # What happens by itself.
 
