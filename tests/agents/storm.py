@@ -30,7 +30,7 @@ class Storm(Zoo):
 
     def decided(self, decision: pb.Decision) -> None:
         self.times += 1
-        self.again = self.times <= int(self.more[0])
+        self.again = self.times <= (int(self.more[0]) if self.more else 40)
         if not self.again:
             super().decided(decision)
 

@@ -31,7 +31,7 @@ QUICK = {**CALM, "allowance_ms": 800, "bank_ms": 0}
 """Who does not answer loses on time soon."""
 ABSENT = {**CALM, "connect_ms": 1_500}
 """Who does not come is not waited for."""
-UNREADY = {**CALM, "ready_ms": 500}
+UNREADY = {**CALM, "connect_ms": 10_000, "ready_ms": 500}
 """Who is not ready is not waited for."""
 SHORT: Mapping[str, Mapping[str, object]] = {"guillotine": {"deals_per_dealer": 1}, "regicide": {"target": 5}}
 SEATS = {"guillotine": 4, "regicide": 2}
