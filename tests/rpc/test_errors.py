@@ -104,6 +104,8 @@ def test_the_text_of_an_exception_never_reaches_a_caller(
 ) -> None:
     match_id = client.finished(referee)
     monkeypatch.setattr(referee.journal, where, broken)
+    if where == "read":
+        monkeypatch.setattr(referee.journal, "advance", broken)
     found = refused(lambda: CALLS[name](client, match_id))
     assert found[:2] == (StatusCode.INTERNAL, "INTERNAL")
     assert re.fullmatch(r"the referee failed; incident [0-9a-f]{12}", found.message)
@@ -217,6 +219,7 @@ def test_what_the_journal_raises_has_its_status(
         raise error
 
     monkeypatch.setattr(referee.journal, "read", fails)
+    monkeypatch.setattr(referee.journal, "advance", fails)
     for call in ("WatchMatch", "VerifyLog", "DownloadLog"):
         found = refused(lambda call=call: CALLS[call](client, match_id))  # type: ignore[misc]
         assert found[:2] == (code, reason)

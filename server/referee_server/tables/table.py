@@ -29,6 +29,8 @@ from referee_server.tables.session import Session
 
 _log = structlog.get_logger(__name__)
 
+_RETRY_US: Final = 5_000_000
+"""How soon it is tried again to end a match whose rules fail, in microseconds."""
 _RECHECK_US: Final = 10_000
 """How soon a time limit that the referee may not enforce now is looked at again, in microseconds."""
 _ASKED_FOR: Final = (event_pb2.ANSWER_STATUS_ACCEPTED, event_pb2.ANSWER_STATUS_FAULTED)
@@ -100,6 +102,7 @@ class Table:
         self._handed_after_us: int | None = 0
         # How late the referee had been, all in all, when a seat's time to come, to get ready or to come back began.
         self._limits_since_us: dict[int, int] = {}
+        self._unsaid: list[Callable[[], None]] = []
         self.broken = False
 
     @property
@@ -167,7 +170,11 @@ class Table:
         # Queued before it is known, so that it comes before the next question and before the end of the match.
         self._host.committer.then(lambda: session.push(item) if told[0] else None)
         judge(self, seat, answer, max(0, received_us - self._epoch_us), item.verdict)
-        if item.verdict.status not in _ASKED_FOR:
+        if self.broken and not self.match.over:
+            # That the match is over is told once it is so in the journal too.
+            told[0] = False
+            self._unsaid.append(lambda: session.push(item))
+        elif item.verdict.status not in _ASKED_FOR:
             told[0] = may_reply()
         if item.verdict.asked_again:
             self._host.committer.tell(session, messages.decision(self.match, seat, self.now_us))
@@ -370,6 +377,9 @@ class Table:
         failpoints.hit("match.over")
         match = self.match
         assert match.result is not None
+        for say in self._unsaid:
+            say()
+        self._unsaid.clear()
         digest = self._host.digest(self.match_id)
         for seat in match.seats:
             session = self._host.session_of(seat.agent_id) if seat.agent_id else None
@@ -502,9 +512,16 @@ class Table:
         self._host.committer.then(lambda: self._stop_broken(note))
 
     def _stop_broken(self, note: str) -> None:
-        if self.match.over and self.match.revealed:
-            return  # it was the end itself that was being told
         secret = self.machine.secret
-        self.machine = Machine(replay(parse(self._host.stored_events(self.match_id))), secret)
-        self.match = self.machine.match
-        self._took(self.machine.step(inputs.Stop(match_pb2.END_REASON_REFEREE_FAULT, note), self.now_us))
+        try:
+            machine = Machine(replay(parse(self._host.stored_events(self.match_id))), secret)
+            if machine.match.over:
+                return  # its end is stored: it was that which was being told
+            events = machine.step(inputs.Stop(match_pb2.END_REASON_REFEREE_FAULT, note), self.now_us)
+        except Exception:
+            # The rules fail even over what is stored. It may be a passing trouble; else the next start tries again.
+            _log.exception("match_not_stopped", match_id=self.match_id)
+            self._host.clock.call_at(self._host.clock.now_us() + _RETRY_US, lambda: self._stop_broken(note))
+            return
+        self.machine, self.match = machine, machine.match
+        self._took(events)
