@@ -31,6 +31,10 @@ _LOG_LIMIT: Final = MAX_EVENTS - 1_000
 """At how many events a match is stopped: what ends it still has room."""
 _RECHECK_US: Final = 10_000
 """How soon a time limit that the referee may not enforce now is looked at again, in microseconds."""
+_LIMIT_KINDS: Final = frozenset(
+    {"seat_offered", "seat_disconnected", "seat_ready", "seat_reconnected", "seat_filled", "match_resumed"}
+)
+"""Events with which a seat's time to come, to get ready or to come back begins or ends."""
 _CHOICES_A_TURN: Final = 64
 """How many choices of house bots one match makes before others get their turn of the loop."""
 
@@ -418,8 +422,9 @@ class Table:
         if match.sequence > _LOG_LIMIT and not match.over:
             self._host.later(self._stop_at_limit)
         kinds = {event.WhichOneof("payload") for event in events}
-        for event in events:
-            self._note_limits(event.WhichOneof("payload"), event)
+        if kinds & _LIMIT_KINDS:
+            for event in events:
+                self._note_limits(event)
         if "match_ended" in kinds:
             self._end()
         elif "match_started" in kinds:
@@ -500,10 +505,10 @@ class Table:
             return max(0, self.now_us - self.match.offered_us)
         return self._handed_after_us + self._host.meter.total_us() - self._late_before_us
 
-    def _note_limits(self, kind: str | None, event: event_pb2.MatchEvent) -> None:
+    def _note_limits(self, event: event_pb2.MatchEvent) -> None:
         """Notes from when on a seat's time to come, to get ready or to come back runs, and when it is over."""
         late_us = self._host.meter.total_us()
-        match kind:
+        match event.WhichOneof("payload"):
             case "seat_offered":
                 self._limits_since_us[event.seat_offered.seat] = late_us
             case "seat_disconnected":
