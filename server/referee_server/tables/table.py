@@ -170,12 +170,13 @@ class Table:
     def _judge(self, seat: int, answer: agent_pb.Answer, received_us: int, verdict: agent_pb.Verdict) -> None:
         match = self.match
         number = answer.decision_id
-        if self.broken and not match.over:
-            verdict.status = event_pb2.ANSWER_STATUS_NOT_OPEN
-            return
         deadline = match.deadline_us
         if deadline is not None and received_us >= deadline + self._lateness_us():
             self._tick()
+        # Also when it was the tick that the referee failed over.
+        if self.broken and not match.over:
+            verdict.status = event_pb2.ANSWER_STATUS_NOT_OPEN
+            return
         state = match.seats[seat]
         # An answer that was read before its question was put is a guess.
         put = match.actor == seat and match.offered_us is not None and match.offered_us <= received_us
