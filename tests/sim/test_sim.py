@@ -41,6 +41,7 @@ def test_a_seed_always_gives_the_same_world() -> None:
         (123, "a match killed right after its creation verifies"),
         (131, "what is stored while somebody catches up is shown"),
         (178, "an agent busy elsewhere is no no-show"),
+        (1338, "no outcome is told that the rules failed over"),
         (2533, "nobody is seated at a table that was cancelled"),
     ],
 )
