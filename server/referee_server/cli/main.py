@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from referee_server import __version__
+from referee_server.cli.conformance.command import conformance
 from referee_server.cli.data import default_path
 from referee_server.cli.output import ExitCode, Failure
 
@@ -177,49 +178,7 @@ def serve(
     )
 
 
-@cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.argument("command", nargs=-1, metavar="-- CMD…", type=click.UNPROCESSED)
-@click.option("--game", "games", multiple=True, metavar="GAME", help="Only this game; may be repeated.")
-@click.option("--only", multiple=True, metavar="CHECK", help="Only this check; may be repeated.")
-@click.option("--list", "listing", is_flag=True, help="Say what is checked, and end.")
-@click.option("--quick", is_flag=True, help="Fewer matches and shorter waits.")
-@click.option(
-    "--start",
-    type=click.FloatRange(0.1, 3600),
-    default=30.0,
-    show_default=True,
-    metavar="S",
-    help="How long the agent may take from its start to Hello, and from an offer to Ready.",
-)
-@click.option(
-    "--answer",
-    type=click.FloatRange(0.1, 3600),
-    default=10.0,
-    show_default=True,
-    metavar="S",
-    help="How long it may take for a decision.",
-)
-@_json
-def conformance(
-    command: Sequence[str],
-    games: Sequence[str],
-    only: Sequence[str],
-    listing: bool,
-    quick: bool,
-    start: float,
-    answer: float,
-    as_json: bool,
-) -> None:
-    """Examines an agent in any language: starts it by CMD and checks that it keeps to the protocol.
-
-    In CMD, {address}, {name} and {credential} stand for what the agent is to use; REFEREE_ADDRESS, REFEREE_NAME and
-    REFEREE_CREDENTIAL in its environment hold the same. See docs/conformance.md.
-    """
-    from referee_server.cli.conformance.command import run_conformance
-
-    run_conformance(
-        command, games=games, only=only, listing=listing, quick=quick, start_s=start, answer_s=answer, as_json=as_json
-    )
+cli.add_command(conformance)
 
 
 @cli.command(name="match")
