@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 TOKEN = "0123456789abcdef" * 4
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +39,8 @@ def test_the_cost_of_matches_is_measured_by_pieces(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["kill", "load", "watchers", "restart", "frozen", "memory"])
 def test_every_run_can_be_called(command: str) -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "soak"), command, "--help"],
+        [str(ROOT / "scripts" / "soak"), command, "--help"],
+        env={**os.environ, "PYTHON": sys.executable},
         capture_output=True,
         text=True,
         timeout=60,
