@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from typing import Any
@@ -41,6 +42,12 @@ def configure(level: str, *, as_json: bool | None = None) -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
+    handler.addFilter(_is_news)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Leaves out what libraries say of calls that were cancelled at the stop: that is how they end then."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
