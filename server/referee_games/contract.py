@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 CHANCE = -1
@@ -277,17 +278,11 @@ class Game(ABC):
 
     def number(self, text: str) -> int | None:
         """Returns the number of an action given as text, or None if this game has no such action."""
-        return self._numbers().get(text)
+        return self._numbers.get(text)
 
-    @classmethod
-    def _numbers(cls) -> Mapping[str, int]:
-        table = cls.__dict__.get("_numbers_table")
-        if table is None:
-            table = {text: number for number, text in enumerate(cls.texts)}
-            cls._numbers_table = table
-        return table
-
-    _numbers_table: ClassVar[dict[str, int]]
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {text: number for number, text in enumerate(self.texts)}
 
 
 def rank_places(totals: Sequence[int], *, lowest_wins: bool) -> tuple[int, ...]:

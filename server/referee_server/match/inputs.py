@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from referee.v1 import match_pb2
 
@@ -17,8 +16,7 @@ class NotNowError(ValueError):
     """The input cannot happen to this match now; the match is as it was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(NamedTuple):
     """An agent takes an open seat."""
 
     seat: int
@@ -26,30 +24,26 @@ class Fill:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class OfferSeat:
+class OfferSeat(NamedTuple):
     """The match was handed to a seat's stream; the time to get ready starts."""
 
     seat: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(NamedTuple):
     """A seat is ready. `nonce` is empty or 32 bytes."""
 
     seat: int
     nonce: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Decline:
+class Decline(NamedTuple):
     """A seat's agent does not take the match."""
 
     seat: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """The question that is due is handed to its seat's stream; its clock starts.
 
     `wait_us`: how long it had to wait. `transit_us`: credit for the way to the agent and back.
@@ -60,8 +54,7 @@ class Ask:
     transit_us: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """An agent's answer to the decision that is open.
 
     `received_us`: when it was read from the stream. `lateness_us`: by how much the referee was late meanwhile.
@@ -74,8 +67,7 @@ class Answer:
     lateness_us: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Stray:
+class Stray(NamedTuple):
     """An answer that changes nothing, to be put on record. `status` says why."""
 
     seat: int
@@ -84,8 +76,7 @@ class Stray:
     status: int
 
 
-@dataclass(frozen=True, slots=True)
-class Choose:
+class Choose(NamedTuple):
     """A house bot's choice for the seat that acts."""
 
     seat: int
@@ -93,46 +84,40 @@ class Choose:
     action: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """Time has passed. `lateness_us`: by how much the referee was late since the question that is open was put."""
 
     lateness_us: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Lose:
+class Lose(NamedTuple):
     """A seat's stream was lost; `left` when its agent said goodbye."""
 
     seat: int
     left: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Regain:
+class Regain(NamedTuple):
     """A seat's stream came back."""
 
     seat: int
 
 
-@dataclass(frozen=True, slots=True)
-class Accuse:
+class Accuse(NamedTuple):
     """A seat's agent did something that is seen outside of its answers: its process ended, or it floods."""
 
     seat: int
     kind: match_pb2.FaultKind.ValueType
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(NamedTuple):
     """The match ends without a result: cancelled by the host, or failed by the referee."""
 
     reason: match_pb2.EndReason.ValueType
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(NamedTuple):
     """The referee was started again. `seconds` and `nanos`: wall time, for people."""
 
     seconds: int

@@ -231,10 +231,9 @@ class Machine:
         if deadline is not None and given.received_us >= deadline + given.lateness_us:
             raise inputs.NotNowError("the answer came too late")
         think_us, transit_us = self._charged(elapsed_us, given.lateness_us)
-        clock = match.created.spec.clock
         bank_us = seat.bank_us
         if not match.untimed:
-            bank_us -= max(0, think_us - clock.allowance_ms * US)
+            bank_us -= max(0, think_us - match.allowance_us)
         text = given.raw.decode("utf-8", "replace")
         action = match.game.number(text)
         if action is not None and action in match.playing.legal():
@@ -246,7 +245,7 @@ class Machine:
                 think_us=think_us,
                 transit_us=transit_us,
                 lateness_us=given.lateness_us,
-                bank_us=bank_us + (0 if match.untimed else clock.increment_ms * US),
+                bank_us=bank_us + (0 if match.untimed else match.increment_us),
             )
         kind = match_pb2.FAULT_KIND_MALFORMED if action is None else match_pb2.FAULT_KIND_ILLEGAL
         asked_again = match.asked_again < match.rules[kind].ask_again_count
@@ -354,10 +353,8 @@ class Machine:
             return self._ended(match_pb2.END_REASON_FORFEITED, "")
         if match.owed == "":
             return self._substitute()
-        if match.owed is None:
-            for seat in match.seats:
-                if seat.replace_due:
-                    return event_pb2.SeatReplaced(seat=seat.seat, bot=match.created.spec.policy.replacement_bot)
+        if match.replacing and match.owed is None:
+            return event_pb2.SeatReplaced(seat=min(match.replacing), bot=match.created.spec.policy.replacement_bot)
         if match.state == WAITING:
             return self._start() if all(seat.ready for seat in match.seats) else None
         engine = match.playing

@@ -61,7 +61,6 @@ class SeatState:
         "outcomes",
         "quota_us",
         "ready",
-        "replace_due",
         "replaced",
         "seat",
         "strike_count",
@@ -85,7 +84,6 @@ class SeatState:
         self.fault_count = 0
         self.substitute_count = 0
         self.replaced = False
-        self.replace_due = False
         self.forfeited = False
         self.gone_us: int | None = None
         self.left = False
@@ -134,6 +132,7 @@ class Match:
     """
 
     __slots__ = (
+        "allowance_us",
         "asked_again",
         "auto_public",
         "commitment",
@@ -147,11 +146,14 @@ class Match:
         "first_dealer_drawn",
         "forfeited",
         "game",
+        "increment_us",
+        "liveness_us",
         "match_id",
         "offered_us",
         "options",
         "owed",
         "owed_timeout",
+        "replacing",
         "result",
         "revealed",
         "rules",
@@ -177,6 +179,9 @@ class Match:
         self.sides = self.game.sides(self.options)
         self.auto_public = spec.auto_play != match_pb2.AUTO_PLAY_NEVER
         self.untimed = spec.clock.untimed
+        self.allowance_us = spec.clock.allowance_ms * US
+        self.increment_us = spec.clock.increment_ms * US
+        self.liveness_us = spec.clock.liveness_ms * US
         self.rules = {rule.kind: rule for rule in spec.policy.rules}
         self.seats = [SeatState(seat, spec.clock.bank_ms * US) for seat in created.seats]
         self.state = WAITING
@@ -191,6 +196,8 @@ class Match:
         self.transit_us = 0
         self.asked_again = 0
         self.owed: str | None = None
+        # Seats that a house bot is to take over.
+        self.replacing: set[int] = set()
         self.owed_timeout = False
         self.unstarted = False
         self.forfeited = False
@@ -227,8 +234,7 @@ class Match:
             return None
         seat = self.actor
         assert seat is not None
-        clock = self.created.spec.clock
-        limit_us = clock.liveness_ms * US if self.untimed else clock.allowance_ms * US + self.seats[seat].bank_us
+        limit_us = self.liveness_us if self.untimed else self.allowance_us + self.seats[seat].bank_us
         return self.offered_us + limit_us + self.transit_us
 
     def question(self, seat: int) -> Decision:
@@ -243,7 +249,7 @@ class Match:
             number=len(state.outcomes),
             view=engine.view(seat),
             legal=tuple([texts[action] for action in engine.legal()]),
-            allowance_us=self.created.spec.clock.allowance_ms * US,
+            allowance_us=self.allowance_us,
             bank_us=state.bank_us,
         )
 
@@ -354,8 +360,9 @@ class Match:
             seat.spent(event.think_us, event.transit_us, event.lateness_us)
             self.asked_again = 0
         limit = self.created.spec.policy.strikes
-        if event.action == match_pb2.FAULT_ACTION_REPLACE or 0 < limit <= event.strike_count:
-            seat.replace_due = not seat.replaced
+        out = event.action == match_pb2.FAULT_ACTION_REPLACE or 0 < limit <= event.strike_count
+        if out and not seat.replaced:
+            self.replacing.add(event.seat)
         if event.HasField("decision_id"):
             seat.bank_us = event.bank_us
             self.offered_us = None
@@ -376,7 +383,7 @@ class Match:
     def _replaced(self, event: event_pb2.SeatReplaced) -> None:
         seat = self.seats[event.seat]
         seat.replaced = True
-        seat.replace_due = False
+        self.replacing.discard(event.seat)
         seat.ready = True
         seat.bot = event.bot
         if self.actor == event.seat:

@@ -238,34 +238,39 @@ def input_of(event: event_pb2.MatchEvent, match: Match) -> inputs.Input:
         NotNowError: no input causes such an event: it should have followed from the one before.
     """
     kind = event.WhichOneof("payload")
-    payload = getattr(event, kind) if kind else None
-    match payload:
-        case event_pb2.ActionApplied(source=event_pb2.ACTION_SOURCE_AGENT):
-            received_us = (match.offered_us or 0) + _elapsed_us(payload)
-            raw = payload.action.encode()
-            return inputs.Answer(payload.seat, payload.decision_id, raw, received_us, payload.lateness_us)
-        case event_pb2.ActionApplied(source=event_pb2.ACTION_SOURCE_BOT | event_pb2.ACTION_SOURCE_SUBSTITUTE_BOT):
-            return inputs.Choose(payload.seat, payload.decision_id, payload.action)
-        case event_pb2.DecisionOffered():
-            return inputs.Ask(payload.seat, payload.wait_us, payload.transit_us)
-        case event_pb2.SeatFilled():
-            return inputs.Fill(payload.seat.seat, payload.seat.agent_id, payload.seat.name)
-        case event_pb2.SeatOffered():
-            return inputs.OfferSeat(payload.seat)
-        case event_pb2.SeatReady():
-            return inputs.Ready(payload.seat, payload.nonce)
-        case event_pb2.FaultRuled():
-            return _fault_input(payload, match)
-        case event_pb2.AnswerIgnored():
-            return inputs.Stray(payload.seat, payload.decision_id, payload.raw_answer, payload.status)
-        case event_pb2.MatchEnded() if payload.result.reason in inputs.STOP_REASONS:
-            return inputs.Stop(payload.result.reason, payload.note)
-        case event_pb2.MatchResumed():
-            return inputs.Resume(payload.resume_time.seconds, payload.resume_time.nanos)
-        case event_pb2.SeatDisconnected():
-            return inputs.Lose(payload.seat, payload.left)
-        case event_pb2.SeatReconnected():
-            return inputs.Regain(payload.seat)
+    match kind:
+        case "action_applied":
+            applied = event.action_applied
+            if applied.source == event_pb2.ACTION_SOURCE_AGENT:
+                received_us = (match.offered_us or 0) + _elapsed_us(applied)
+                raw = applied.action.encode()
+                return inputs.Answer(applied.seat, applied.decision_id, raw, received_us, applied.lateness_us)
+            if applied.source in (event_pb2.ACTION_SOURCE_BOT, event_pb2.ACTION_SOURCE_SUBSTITUTE_BOT):
+                return inputs.Choose(applied.seat, applied.decision_id, applied.action)
+        case "decision_offered":
+            offered = event.decision_offered
+            return inputs.Ask(offered.seat, offered.wait_us, offered.transit_us)
+        case "seat_filled":
+            seat = event.seat_filled.seat
+            return inputs.Fill(seat.seat, seat.agent_id, seat.name)
+        case "seat_offered":
+            return inputs.OfferSeat(event.seat_offered.seat)
+        case "seat_ready":
+            return inputs.Ready(event.seat_ready.seat, event.seat_ready.nonce)
+        case "fault_ruled":
+            return _fault_input(event.fault_ruled, match)
+        case "answer_ignored":
+            stray = event.answer_ignored
+            return inputs.Stray(stray.seat, stray.decision_id, stray.raw_answer, stray.status)
+        case "match_ended" if event.match_ended.result.reason in inputs.STOP_REASONS:
+            return inputs.Stop(event.match_ended.result.reason, event.match_ended.note)
+        case "match_resumed":
+            at = event.match_resumed.resume_time
+            return inputs.Resume(at.seconds, at.nanos)
+        case "seat_disconnected":
+            return inputs.Lose(event.seat_disconnected.seat, event.seat_disconnected.left)
+        case "seat_reconnected":
+            return inputs.Regain(event.seat_reconnected.seat)
     raise NotNowError(f"{kind or 'an unknown event'} does not follow here")
 
 

@@ -40,7 +40,7 @@ def decision(match: Match, seat: int, now_us: int) -> agent_pb.ServerItem:
         question.untimed = True
     elif match.offered_us is not None:
         used_us = max(0, now_us - match.offered_us)
-        allowance_us = match.created.spec.clock.allowance_ms * 1_000
+        allowance_us = match.allowance_us
         question.allowance_us = max(0, allowance_us - used_us)
         question.bank_us = max(0, match.seats[seat].bank_us - max(0, used_us - allowance_us))
     last = match.seats[seat].last
