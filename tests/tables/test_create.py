@@ -26,7 +26,7 @@ async def test_a_repeat_before_the_first_is_stored_returns_the_first_match(room:
 async def test_a_repeat_long_after_the_end_returns_the_first_match(room: Room) -> None:
     first = room.hall.create(duel("bot:first", "bot:first"), "r1")
     await room.until(lambda: first not in room.hall.running)
-    await room.until(lambda: not room.hall._archiving)
+    await room.until(lambda: not room.hall.housekeeper.busy)
     assert room.hall.create(duel("bot:first", "bot:first"), "r1") == first
 
 

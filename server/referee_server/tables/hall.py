@@ -20,16 +20,10 @@ from referee_server.journal import (
     AgentRow,
     EventsAdded,
     Journal,
-    JournalError,
-    LogStored,
     MatchAdded,
     MatchRow,
-    StorageBusyError,
     StorageError,
-    StorageFullError,
-    pack,
 )
-from referee_server.journal import LogError as DamageError
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
@@ -38,6 +32,7 @@ from referee_server.match.verify import parse, rebuild
 from referee_server.tables import creation, messages, seating
 from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
+from referee_server.tables.housekeeping import Housekeeper
 from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.names import fold_name
 from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, STREAMS_BURST, STREAMS_PER_S, Bucket
@@ -48,7 +43,6 @@ _log = structlog.get_logger(__name__)
 
 _ID_LENGTH: Final = 26
 _DRAIN_LOOK_S: Final = 0.01
-_CHECKPOINT_S: Final = 0.5
 _REST_US: Final = 10_000_000
 """How long an agent is left alone by practice after a match that it did not start."""
 
@@ -74,6 +68,7 @@ class Hall:
         journal: where everything is kept.
         committer: its only writer.
         meter: how late the referee is.
+        housekeeper: keeps the journal in order.
         draining: whether the service is shutting down: nothing new is asked or started.
         on_serving: told with False when the service cannot serve for now, and with True when it can again.
         stopped: set when the storage has failed; the service ends then.
@@ -110,7 +105,7 @@ class Hall:
         self._stalled_us = 0
         self._buckets: dict[str, Bucket] = {}
         self._stream_buckets: dict[str, Bucket] = {}
-        self._checkpointing: asyncio.Task[None] | None = None
+        self.housekeeper = Housekeeper(journal, self.committer)
         self._random_bytes = random_bytes
         self._tables: dict[str, Table] = {}
         self._sessions: dict[str, Session] = {}
@@ -118,7 +113,6 @@ class Hall:
         # Matches on their way to the journal, by request id.
         self._coming: dict[str, Table] = {}
         self._somebody_came = asyncio.Event()
-        self._archiving: set[asyncio.Task[None]] = set()
         self._practice_games = itertools.cycle(registry.names())
 
     # What tables need of it.
@@ -159,55 +153,15 @@ class Hall:
                     # Who declines is not asked again at once, or it would go on for ever.
                     session.rests_until_us = session.idle_since_us + _REST_US
                     self.clock.call_at(session.rests_until_us, self._seat_everybody)
-        self._start_archiving(table.match_id)
+        self.housekeeper.archive(table.match_id)
         self._seat_everybody()
 
-    # Keeping house.
+    # The service as a whole.
 
     def start(self) -> int:
         """Takes up what the last run left, and begins to keep house; returns how many matches go on."""
-        self._checkpointing = asyncio.ensure_future(self._checkpoint())
-        for row in self.journal.unarchived():
-            self._start_archiving(row.match_id)
+        self.housekeeper.start()
         return self.resume_all()
-
-    async def _checkpoint(self) -> None:
-        """Moves what was committed to its place, often and aside, so that it never takes long.
-
-        Done also when there is nothing to move, since it notices storage that is gone.
-        """
-        while self.committer.failed is None:
-            await asyncio.sleep(_CHECKPOINT_S)
-            if self.committer.stalled:
-                continue
-            try:
-                await asyncio.to_thread(self.journal.checkpoint)
-            except (StorageFullError, StorageBusyError) as error:
-                # What was committed is safe where it is; the next commit finds out whether that still works.
-                _log.warning("checkpoint_failed", error=type(error).__name__)
-            except StorageError as error:
-                self.committer.fail(error)
-
-    def _start_archiving(self, match_id: str) -> None:
-        task = asyncio.ensure_future(self._archive(match_id))
-        self._archiving.add(task)
-        task.add_done_callback(self._archiving.discard)
-
-    async def _archive(self, match_id: str) -> None:
-        try:
-            failpoints.hit("archive.before")
-            events = self.journal.read(match_id)
-            blob = await asyncio.to_thread(pack, match_id, events)
-        except DamageError as error:
-            # What is left of it stays where it is, for whoever wants to look; the others are not concerned.
-            _log.error("match_damaged", match_id=match_id, place=error.place)
-        except StorageError as error:
-            self.committer.fail(error)
-        except JournalError:
-            _log.exception("archive_failed", match_id=match_id)  # it stays as it is
-        else:
-            failpoints.hit("archive.after")
-            self.committer.store(LogStored(match_id, blob))
 
     def _storage_failed(self, error: StorageError) -> None:
         self.stopped.set()
@@ -562,13 +516,9 @@ class Hall:
         """
         self.draining = True
         self.meter.close()
-        if self._checkpointing is not None:
-            self._checkpointing.cancel()
-            await asyncio.wait((self._checkpointing,))
         failpoints.hit("stop.close")
         why = RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
         self._close_all(why)
-        if self._archiving:
-            await asyncio.gather(*self._archiving, return_exceptions=True)
+        await self.housekeeper.close()
         if self.committer.failed is None and not self.committer.stalled:
             await self.committer.settled()

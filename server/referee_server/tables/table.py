@@ -23,7 +23,8 @@ from referee_server.tables.asking import Asking
 from referee_server.tables.clock import Clock, Timer
 from referee_server.tables.committer import Committer
 from referee_server.tables.feed import Feed
-from referee_server.tables.lateness import SLACK_US, LatenessMeter
+from referee_server.tables.lateness import LatenessMeter
+from referee_server.tables.owed import LIMITING, Owed
 from referee_server.tables.rates import LOSSES_BORNE
 from referee_server.tables.session import Session
 
@@ -34,15 +35,6 @@ _RETRY_US: Final = 5_000_000
 _RECHECK_US: Final = 10_000
 """How soon a time limit that the referee may not enforce now is looked at again, in microseconds."""
 _ASKED_FOR: Final = (event_pb2.ANSWER_STATUS_ACCEPTED, event_pb2.ANSWER_STATUS_FAULTED)
-_LIMITING: Final = {
-    "seat_offered",
-    "seat_disconnected",
-    "seat_ready",
-    "seat_reconnected",
-    "seat_filled",
-    "match_resumed",
-}
-"""Kinds of event with which a limit beside the clock begins to run, or ends."""
 _CHOICES_A_TURN: Final = 64
 """How many choices of house bots one match makes before others get their turn of the loop."""
 _MOST_EVENTS: Final = MAX_EVENTS - 1_000
@@ -96,12 +88,7 @@ class Table:
         # Seats whose agents have not come back since the referee was started again.
         self._missing: set[int] = set()
         self._losses = [0] * len(machine.match.seats)
-        # The referee's lateness, all in all, when the question that is open was put.
-        self._late_before_us = 0
-        # How long the open question took to be stored and handed over; None while it is on its way.
-        self._handed_after_us: int | None = 0
-        # How late the referee had been, all in all, when a seat's time to come, to get ready or to come back began.
-        self._limits_since_us: dict[int, int] = {}
+        self._owed = Owed(host.meter, len(machine.match.seats))
         self._unsaid: list[Callable[[], None]] = []
         self.broken = False
 
@@ -118,7 +105,7 @@ class Table:
 
     def begin(self) -> None:
         """Goes on with what follows from the creation alone."""
-        self._limits_since_us = dict.fromkeys(range(len(self.match.seats)), self._host.meter.total_us())
+        self._owed.begin_limits()
         self._step(self.machine.begin)
 
     def resume(self, seconds: int, nanos: int) -> None:
@@ -301,28 +288,21 @@ class Table:
             return
         # The way there and back is credited as far as the seat's quota goes.
         transit_us = min(session.transit_us, self.match.seats[seat].quota_us) if session is not None else 0
-        self._late_before_us = self._host.meter.total_us()
-        self._handed_after_us = 0
+        self._owed.asked()
         self._took(self.machine.step(inputs.Ask(seat, self._asking.waited_us, transit_us), self.now_us))
         # An agent that is away is asked all the same: its clock runs, and it gets the question when it is back.
         if session is not None:
             self._hand_over(session, seat)
-            self._handed_after_us = None
+            self._owed.sent()
             offered_us = self.match.offered_us
             self._host.committer.then(lambda: self._handed(offered_us))
         else:
             self._asking.opened(None)
 
     def _handed(self, offered_us: int | None) -> None:
-        """Takes note that the open question has left. What it took to store it is the referee's time."""
-        if offered_us is None or self.match.offered_us != offered_us or self._handed_after_us is not None:
-            return
-        after_us = self.now_us - offered_us
-        if after_us > SLACK_US:
-            self._late_before_us = self._host.meter.total_us()
-            self._handed_after_us = after_us
-        else:
-            self._handed_after_us = 0
+        """Takes note that a question has left, if it is still the open one."""
+        if offered_us is not None and self.match.offered_us == offered_us:
+            self._owed.handed(self.now_us - offered_us)
 
     def _hand_over(self, session: Session, seat: int) -> None:
         question = messages.decision(self.match, seat, self.now_us)
@@ -340,9 +320,9 @@ class Table:
         if match.offered_us is None:
             self._asking.closed()
         kinds = {event.WhichOneof("payload") for event in events}
-        if kinds & _LIMITING:
+        if kinds & LIMITING:
             for event in events:
-                self._note_limits(event)
+                self._owed.note(event)
         if "match_ended" in kinds:
             failpoints.hit("match.reveal")
             self._end()
@@ -441,7 +421,7 @@ class Table:
         for seat in self.match.seats:
             if seat.ready or seat.offered_us is None:
                 continue
-            limit_us = seat.offered_us + clock.ready_ms * 1_000 + self._limits_owed_us()
+            limit_us = seat.offered_us + clock.ready_ms * 1_000 + self._owed.limits_us()
             if self.now_us >= limit_us:
                 # A tick would name the first seat that is not ready, which may be a busy one; this outcome is the same.
                 self.feed(inputs.Decline(seat.seat))
@@ -454,30 +434,7 @@ class Table:
         """Returns by how much the referee was late since the question that is open was put."""
         if self.match.offered_us is None:
             return 0
-        open_us = self.now_us - self.match.offered_us
-        if self._handed_after_us is None:
-            return open_us
-        return min(self._handed_after_us + self._host.meter.total_us() - self._late_before_us, open_us)
-
-    def _note_limits(self, event: event_pb2.MatchEvent) -> None:
-        """Notes from when on a seat's time to come, to get ready or to come back runs, and when it is over."""
-        late_us = self._host.meter.total_us()
-        match event.WhichOneof("payload"):
-            case "seat_offered":
-                self._limits_since_us[event.seat_offered.seat] = late_us
-            case "seat_disconnected":
-                self._limits_since_us.setdefault(event.seat_disconnected.seat, late_us)
-            case "seat_ready":
-                self._limits_since_us.pop(event.seat_ready.seat, None)
-            case "seat_reconnected":
-                self._limits_since_us.pop(event.seat_reconnected.seat, None)
-            case "seat_filled" | "match_resumed":
-                self._limits_since_us = dict.fromkeys(range(len(self.match.seats)), late_us)
-
-    def _limits_owed_us(self) -> int:
-        """Returns by how much the referee was late since the first of the limits beside the clock began to run."""
-        since_us = min(self._limits_since_us.values(), default=None)
-        return 0 if since_us is None else self._host.meter.total_us() - since_us
+        return self._owed.lateness_us(self.now_us - self.match.offered_us)
 
     def _owed_us(self) -> int:
         """Returns for how long at least no time limit is enforced: the referee was late, or is halted."""
@@ -487,7 +444,7 @@ class Table:
         if deadline is not None and self.now_us >= deadline:
             return deadline + self.lateness_us() - self.now_us
         # Who comes, or comes back, may be waiting to be let in.
-        return due + self._limits_owed_us() - self.now_us if due is not None else 0
+        return due + self._owed.limits_us() - self.now_us if due is not None else 0
 
     def tick(self) -> None:
         """Takes note that time has passed."""
