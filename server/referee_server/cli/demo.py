@@ -85,8 +85,11 @@ async def _demo(games: list[str], matches: int, data: DataFolder, agents: LocalA
     if not as_json:
         last = ended[-1].match_id
         flag = "" if str(data.path) == "referee-data" else f" --data {data.path}"
-        print(f"next: referee replay {last}{flag}")
-        print(f"      referee matches{flag}        referee verify --all{flag}        referee serve --practice{flag}")
+        # As it was called: in a checkout it is not on the path.
+        command = sys.argv[0] if sys.argv[0].endswith("referee") else "referee"
+        print(f"next: {command} replay {last}{flag}")
+        for further in ("matches", "verify --all", "serve --practice"):
+            print(f"      {command} {further}{flag}")
 
 
 class _Say:
