@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import Final
 
 import structlog
@@ -32,13 +33,14 @@ class Housekeeper:
     def __init__(self, journal: Journal, committer: Committer) -> None:
         self._journal = journal
         self._committer = committer
-        self._archiving: set[asyncio.Task[None]] = set()
+        self._to_pack: deque[str] = deque()
+        self._packing: asyncio.Task[None] | None = None
         self._checkpointing: asyncio.Task[None] | None = None
 
     @property
     def busy(self) -> bool:
         """Whether matches are being packed."""
-        return bool(self._archiving)
+        return self._packing is not None
 
     def start(self) -> None:
         """Begins, with what the last run left."""
@@ -47,18 +49,19 @@ class Housekeeper:
             self.archive(row.match_id)
 
     def archive(self, match_id: str) -> None:
-        """Packs a match that has ended into its log file, aside."""
-        task = asyncio.ensure_future(self._archive(match_id))
-        self._archiving.add(task)
-        task.add_done_callback(self._archiving.discard)
+        """Packs a match that has ended into its log file, aside, when those before it have been packed."""
+        self._to_pack.append(match_id)
+        if self._packing is None:
+            self._packing = asyncio.ensure_future(self._pack_all())
 
     async def close(self) -> None:
-        """Ends, once what is being packed is packed."""
+        """Ends, once what is being packed is packed. The rest is packed at the next start."""
+        self._to_pack.clear()
         if self._checkpointing is not None:
             self._checkpointing.cancel()
             await asyncio.wait((self._checkpointing,))
-        if self._archiving:
-            await asyncio.gather(*self._archiving, return_exceptions=True)
+        if self._packing is not None:
+            await asyncio.wait((self._packing,))
 
     async def _checkpoint(self) -> None:
         """Moves what was committed. Also when there is nothing to move, since it notices storage that is gone."""
@@ -73,6 +76,14 @@ class Housekeeper:
                 _log.warning("checkpoint_failed", error=type(error).__name__)
             except StorageError as error:
                 self._committer.fail(error)
+
+    async def _pack_all(self) -> None:
+        """Packs one match at a time: hundreds may end together, and those at play are not to feel it."""
+        try:
+            while self._to_pack and self._committer.failed is None:
+                await self._archive(self._to_pack.popleft())
+        finally:
+            self._packing = None
 
     async def _archive(self, match_id: str) -> None:
         try:
