@@ -94,7 +94,7 @@ class _EndReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EndReason.V
     END_REASON_CANCELLED: _EndReason.ValueType  # 2
     """The host cancelled it. No result."""
     END_REASON_NOT_STARTED: _EndReason.ValueType  # 3
-    """A seat could not be filled or was not ready in time, so that it never started. No result."""
+    """An agent did not come or was not ready in time, so that it never started. No result."""
     END_REASON_REFEREE_FAULT: _EndReason.ValueType  # 4
     """The referee failed. No result, nobody blamed."""
     END_REASON_FORFEITED: _EndReason.ValueType  # 5
@@ -110,7 +110,7 @@ END_REASON_COMPLETED: EndReason.ValueType  # 1
 END_REASON_CANCELLED: EndReason.ValueType  # 2
 """The host cancelled it. No result."""
 END_REASON_NOT_STARTED: EndReason.ValueType  # 3
-"""A seat could not be filled or was not ready in time, so that it never started. No result."""
+"""An agent did not come or was not ready in time, so that it never started. No result."""
 END_REASON_REFEREE_FAULT: EndReason.ValueType  # 4
 """The referee failed. No result, nobody blamed."""
 END_REASON_FORFEITED: EndReason.ValueType  # 5
@@ -333,7 +333,7 @@ Global___SeatSpec: _TypeAlias = SeatSpec  # noqa: Y015
 
 @_typing.final
 class OpenSeat(_message.Message):
-    """A seat that any waiting agent may take."""
+    """A seat that any waiting agent may take. The match waits for one until the host cancels it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
