@@ -27,6 +27,7 @@ from referee_server.journal import (
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
+from referee_server.match.names import fold_name
 from referee_server.match.state import Match, begin
 from referee_server.match.verify import parse, rebuild
 from referee_server.tables import creation, messages, revealing, seating
@@ -34,7 +35,6 @@ from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
 from referee_server.tables.housekeeping import Housekeeper
 from referee_server.tables.lateness import LatenessMeter
-from referee_server.tables.names import fold_name
 from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, STREAMS_BURST, STREAMS_PER_S, Bucket
 from referee_server.tables.session import Session
 from referee_server.tables.table import Table
