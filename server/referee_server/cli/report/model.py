@@ -1,0 +1,144 @@
+"""What a report is made of. Whoever runs or reads a tournament fills it in; everything here only shows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from referee_server.tournament.model import Interval, Outcome, Standing
+
+FINISHED: Final = "finished"
+
+_LEADS: Final = {
+    FINISHED: "Finished",
+    "running": "Not finished: it is still running",
+    "paused": "Not finished: it is paused",
+    "cancelled": "Not finished: it was cancelled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """What one entrant did against another.
+
+    Attributes:
+        points: place points that the one took from the other: 1 a table where it was placed before it, half where they
+            shared a place.
+        tables: how many tables with a result had both, on different sides.
+    """
+
+    points: float
+    tables: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeatBias:
+    """How well a seat did, whoever sat there.
+
+    Attributes:
+        seat: the seat, from 0.
+        tables: at how many tables with a result it was seen.
+        mean: place points a table of who sat there, as the share of what could be had, 0 to 1.
+    """
+
+    seat: int
+    tables: int
+    mean: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two entrants, held against each other.
+
+    Attributes:
+        first: number of the one.
+        second: number of the other.
+        tables: how many tables, or sets of boards, say something about the two.
+        difference: by how much the first is ahead, in the words of `unit`.
+        unit: what is compared, such as `place points a table`.
+        verdict: what can be said, as one sentence.
+    """
+
+    first: int
+    second: int
+    tables: int
+    difference: Interval
+    unit: str
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A tournament as it stands.
+
+    Attributes:
+        name: its name.
+        game: key of the game.
+        game_title: name of the game as people write it.
+        format: how it is played, in words, such as `round robin in duplicate, 3 rounds`.
+        state: `running`, `paused`, `finished`, `cancelled`, or `stopped early: …` with the reason.
+        names: display names of the entrants, by number.
+        tables_total: how many tables there are to play, as far as is known.
+        lowest_wins: whether few points are good in this game.
+        filler_names: display names of the house bots that fill seats: that of number -1 first.
+        notes: sentences that a reader has to know before the figures, such as that the host gave the seed himself, or
+            how far the agents were kept apart.
+        standings: the standings, in their order.
+        crosstable: what each entrant did against each other that it met, by (entrant, opponent).
+        bias: how the seats did, in order.
+        comparison: two entrants held against each other, where that is what the tournament was for.
+        outcomes: the tables that have ended, in any order.
+        commitment: what the host was bound to before the first card, in hexadecimal.
+        generated: from what, and when, the report was made, as one sentence.
+    """
+
+    name: str
+    game: str
+    game_title: str
+    format: str
+    state: str
+    names: tuple[str, ...]
+    tables_total: int
+    lowest_wins: bool
+    filler_names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    standings: tuple[Standing, ...] = ()
+    crosstable: Mapping[tuple[int, int], Pairing] = field(default_factory=dict)
+    bias: tuple[SeatBias, ...] = ()
+    comparison: Comparison | None = None
+    outcomes: tuple[Outcome, ...] = field(default=(), repr=False)
+    commitment: str = ""
+    generated: str = ""
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to play."""
+        return self.state == FINISHED
+
+    @property
+    def scored(self) -> int:
+        """How many tables have a result."""
+        return sum(outcome.scored for outcome in self.outcomes)
+
+    @property
+    def ordered(self) -> list[Outcome]:
+        """The tables that have ended, by number."""
+        return sorted(self.outcomes, key=lambda outcome: outcome.table.number)
+
+    def name_of(self, number: int) -> str:
+        """Returns the display name of an entrant, or of a house bot where the number is negative."""
+        names, index, unnamed = (self.names, number, "entrant") if number >= 0 else (self.filler_names, ~number, "bot")
+        return names[index] if index < len(names) else f"{unnamed} {index + 1}"
+
+    def progress(self) -> str:
+        """Returns in a sentence or two how far the tournament is, and what had no result."""
+        lead = _LEADS.get(self.state) or self.state[:1].upper() + self.state[1:].rstrip(".")
+        ended = len(self.outcomes)
+        said = f"{lead}. {ended} of {self.tables_total} tables have ended"
+        without = Counter(outcome.reason for outcome in self.outcomes if not outcome.scored)
+        if not without:
+            return f"{said}."
+        reasons = ", ".join(f"{reason.replace('_', ' ')} {times}" for reason, times in sorted(without.items()))
+        return f"{said}, {without.total()} of them without a result ({reasons})."

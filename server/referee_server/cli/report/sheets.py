@@ -1,0 +1,255 @@
+"""The tables of a report as titles, columns and cells of text: terminal, Markdown and HTML show the same ones."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from referee_server.cli.report.model import Report
+from referee_server.cli.report.words import UNKNOWN, counted, figure, spread, trimmed
+from referee_server.tournament.model import Outcome, Standing
+
+NAMED_TABLES: Final = 5
+"""How many tables a cause of loss names."""
+
+
+class Kind(Enum):
+    """What a column holds."""
+
+    NAME = "name"
+    """Names of entrants: the head of their lines."""
+    NUMBER = "number"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column.
+
+    Attributes:
+        title: its title, as short as can be.
+        kind: what it holds.
+        meaning: what the title means, where that is not plain.
+    """
+
+    title: str
+    kind: Kind = Kind.NUMBER
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table to show. Its text may be that of others and is made safe by whoever shows it.
+
+    Attributes:
+        key: short name, for links.
+        title: its title.
+        columns: its columns.
+        rows: cells by row, as many as there are columns.
+        caption: what has to be known to read it, as whole sentences.
+    """
+
+    key: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+
+
+NAME: Final = Column("name", Kind.NAME)
+
+
+def sheets(report: Report) -> Iterator[Sheet]:
+    """Yields every sheet that has something to say, the standings first, but for the list of all tables."""
+    yield standings(report)
+    for sheet in (comparison(report), crosstable(report), seats(report), faults(report), losses(report)):
+        if sheet.rows:
+            yield sheet
+
+
+def standings(report: Report) -> Sheet:
+    """Returns the standings."""
+    lines = report.standings
+    shared = Counter(line.rank for line in lines)
+    few = "few" if report.lowest_wins else "many"
+    byes = any(line.byes for line in lines)
+    columns: list[tuple[Column, Callable[[Standing], str]]] = [
+        (
+            Column("rank", meaning="equals share one, marked ="),
+            lambda line: f"{line.rank}=" if shared[line.rank] > 1 else str(line.rank),
+        ),
+        (NAME, lambda line: report.name_of(line.entrant) + (" (withdrawn)" if line.withdrawn else "")),
+        (Column("tables", meaning="tables played that have a result"), lambda line: str(line.played)),
+        (
+            Column("place points", meaning="for each table one for every side placed behind, half for one level"),
+            lambda line: figure(line.place_points, 1),
+        ),
+        (Column("a table", meaning="place points a table, with interval"), lambda line: spread(line.mean, 2)),
+        (
+            Column("rating", meaning="strength in rating points around 1500, with interval"),
+            lambda line: spread(line.rating),
+        ),
+        (
+            Column("firsts", meaning="tables won, a shared first place in parts"),
+            lambda line: trimmed(line.firsts),
+        ),
+        (Column("points", meaning=f"points of the game, summed; {few} are good"), lambda line: str(line.points)),
+        (
+            Column("faults", meaning="everything the referee had to rule on, time losses included"),
+            lambda line: str(sum(line.faults.values())),
+        ),
+        (Column("time losses", meaning="answers that came too late"), lambda line: str(line.time_losses)),
+        (
+            Column("substituted", meaning="decisions that somebody else had to make"),
+            lambda line: str(line.substituted),
+        ),
+    ]
+    if byes:
+        columns.insert(3, (Column("byes", meaning="rounds without a table"), lambda line: str(line.byes)))
+    return Sheet(
+        "standings",
+        "Standings",
+        tuple(column for column, _ in columns),
+        tuple(tuple(cell(line) for _, cell in columns) for line in lines),
+        "" if lines else "Nobody has a result.",
+    )
+
+
+def crosstable(report: Report) -> Sheet:
+    """Returns what each entrant took from each other; columns are numbered as the lines are."""
+    order = [line.entrant for line in report.standings]
+    cells = report.crosstable if any(pair.tables for pair in report.crosstable.values()) else {}
+
+    def cell(mine: int, other: int) -> str:
+        pair = cells.get((mine, other))
+        if mine == other:
+            return "·"
+        return f"{trimmed(pair.points, 1)}/{pair.tables}" if pair and pair.tables else UNKNOWN
+
+    return Sheet(
+        "crosstable",
+        "Crosstable",
+        (
+            Column("no"),
+            NAME,
+            *(Column(str(number), meaning=report.name_of(entrant)) for number, entrant in enumerate(order, 1)),
+        ),
+        tuple(
+            (str(number), report.name_of(mine), *(cell(mine, other) for other in order))
+            for number, mine in enumerate(order, 1)
+            if cells
+        ),
+        "Place points that the line took from the column, and at how many tables both had a result. 1 is before the "
+        "other, ½ is level.",
+    )
+
+
+def seats(report: Report) -> Sheet:
+    """Returns how the seats did."""
+    return Sheet(
+        "seats",
+        "Seats",
+        (Column("seat"), Column("tables"), Column("share", meaning="part of the place points that could be had")),
+        tuple((str(line.seat), str(line.tables), spread(line.mean, 3)) for line in report.bias),
+        "Share of the place points that whoever sat there took. With fair seats every interval holds 0.5.",
+    )
+
+
+def comparison(report: Report) -> Sheet:
+    """Returns two entrants held against each other; without rows where that was not asked for."""
+    held = report.comparison
+    title, columns = "Comparison", (NAME, Column("against", Kind.NAME), Column("tables"), Column("ahead by"))
+    if held is None:
+        return Sheet("comparison", title, columns, ())
+    row = (
+        report.name_of(held.first),
+        report.name_of(held.second),
+        str(held.tables),
+        f"{spread(held.difference, 3)} {held.unit}",
+    )
+    return Sheet("comparison", title, columns, (row,), held.verdict)
+
+
+def faults(report: Report) -> Sheet:
+    """Returns the faults by kind, of those that committed any."""
+    kinds = sorted({kind for line in report.standings for kind, times in line.faults.items() if times})
+    return Sheet(
+        "faults",
+        "Faults by kind",
+        (NAME, *(Column(kind) for kind in kinds)),
+        tuple(
+            (report.name_of(line.entrant), *(str(line.faults.get(kind, 0)) for kind in kinds))
+            for line in report.standings
+            if any(line.faults.values())
+        ),
+        "What the referee had to rule on. By themselves faults cost nothing; what they led to is under causes of loss.",
+    )
+
+
+def losses(report: Report) -> Sheet:
+    """Returns why entrants were ruled last or did not start, and where."""
+    where: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for outcome in report.ordered:
+        for entrant, cause in zip(outcome.table.seats, outcome.losses, strict=True):
+            if cause:
+                where[entrant, cause].append(outcome.table.number)
+
+    def named(tables: list[int]) -> str:
+        more = f" and {len(tables) - NAMED_TABLES} more" if len(tables) > NAMED_TABLES else ""
+        return ", ".join(map(str, tables[:NAMED_TABLES])) + more
+
+    return Sheet(
+        "losses",
+        "Causes of loss",
+        (NAME, Column("cause", Kind.TEXT), Column("times"), Column("at tables", Kind.TEXT)),
+        tuple(
+            (report.name_of(line.entrant), cause, str(times), named(where[line.entrant, cause]))
+            for line in report.standings
+            for cause, times in sorted(line.losses.items(), key=lambda item: (-item[1], item[0]))
+        ),
+        "Why somebody was ruled last, or did not start, whatever the cards said.",
+    )
+
+
+def tables(report: Report, most: int) -> Sheet:
+    """Returns the tables that have ended, the last `most` of them."""
+    ended = report.ordered
+    shown = ended[-most:]
+    left_out = len(ended) - len(shown)
+    return Sheet(
+        "tables",
+        "Tables",
+        (
+            Column("table"),
+            Column("round"),
+            Column("board", meaning="tables of one board hold the same cards"),
+            Column("result", Kind.TEXT, "by place: who, and the points of the game"),
+            Column("match", Kind.TEXT),
+        ),
+        tuple(
+            (
+                str(outcome.table.number),
+                str(outcome.table.round + 1),
+                str(outcome.table.board),
+                result(report, outcome),
+                outcome.match_id,
+            )
+            for outcome in shown
+        ),
+        f"The last {len(shown)} of {counted(len(ended), 'table')}; JSON and Parquet have them all." if left_out else "",
+    )
+
+
+def result(report: Report, outcome: Outcome) -> str:
+    """Returns what came of a table in one line, the best side first."""
+    if not outcome.scored:
+        return outcome.reason.replace("_", " ")
+    members: dict[int, list[str]] = defaultdict(list)
+    for side, entrant in zip(outcome.sides, outcome.table.seats, strict=True):
+        members[side].append(report.name_of(entrant))
+    by_place = sorted(range(len(outcome.places)), key=lambda side: outcome.places[side])
+    told = ", ".join(f"{outcome.places[side]}. {' + '.join(members[side])} {outcome.totals[side]}" for side in by_place)
+    return told if outcome.reason == "completed" else f"{told} ({outcome.reason})"
