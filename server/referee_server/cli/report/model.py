@@ -140,5 +140,5 @@ class Report:
         without = Counter(outcome.reason for outcome in self.outcomes if not outcome.scored)
         if not without:
             return f"{said}."
-        reasons = ", ".join(f"{reason.replace('_', ' ')} {times}" for reason, times in sorted(without.items()))
+        reasons = ", ".join(f"{times} {reason.replace('_', ' ')}" for reason, times in sorted(without.items()))
         return f"{said}, {without.total()} of them without a result ({reasons})."

@@ -13,7 +13,7 @@ UNKNOWN: Final = "\N{EN DASH}"
 """Stands where there is no figure."""
 
 _MARKDOWN: Final = str.maketrans(
-    {char: f"\\{char}" for char in "\\`*_{}[]#|~!$:@"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+    {char: f"\\{char}" for char in "\\`*_{}[]#|~!$@"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 )
 _FORMULA_STARTS: Final = frozenset("=+-@\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}"
                                    "\N{FULLWIDTH COMMERCIAL AT}")  # fmt: skip
@@ -34,7 +34,8 @@ def for_html(text: str) -> str:
 
 def for_markdown(text: str) -> str:
     """Returns text of others for a paragraph or a cell of Markdown."""
-    return plain(text).translate(_MARKDOWN)
+    # An address in a name is not to become a link.
+    return plain(text).translate(_MARKDOWN).replace("://", "\\://")
 
 
 def for_csv(text: str) -> str:
