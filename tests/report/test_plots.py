@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from referee_server.cli.report import plots, svg
-from referee_server.cli.report.series import MOST_POINTS, advantage_lines, deal_means, place_points
+from referee_server.cli.report.series import MOST_POINTS, advantage_lines, deal_means
 from referee_server.tournament.model import Interval
 
 from .world import cup, forfeited, without_result
@@ -63,7 +63,7 @@ def test_a_line_ends_at_the_place_points_of_the_standings() -> None:
 
 
 def test_lines_of_very_many_tables_are_thinned_but_keep_their_start_and_end() -> None:
-    report = cup(tables=10_000, deals=1)
+    report = cup(tables=10_000, deals=1, resamples=0)
     for line in advantage_lines(report).values():
         assert len(line.points) == MOST_POINTS
         assert line.points[0] == (0, 0)
@@ -126,18 +126,6 @@ def test_few_points_are_tinted_as_the_game_takes_them(lowest_wins: bool, look: s
     line = next(line for line in report.standings if line.entrant == 0)
     picture = plots.deals(replace(report, standings=(line,), lowest_wins=lowest_wins))
     assert set(re.findall(r'<rect class="([^"]*)"', picture)) == {look}
-
-
-def test_a_side_placed_level_with_another_takes_half() -> None:
-    (outcome,) = cup(tables=1, mishaps=False).outcomes
-    level = replace(outcome, places=(1, 2, 2, 4))
-    assert [place_points(level, seat) for seat in range(4)] == [3, 1.5, 1.5, 0]
-
-
-def test_partners_have_the_place_points_of_their_side() -> None:
-    (outcome,) = cup(tables=1, mishaps=False).outcomes
-    pairs = replace(outcome, sides=(0, 1, 0, 1), totals=(9, 2), places=(1, 2), deals=())
-    assert [place_points(pairs, seat) for seat in range(4)] == [1, 0, 1, 0]
 
 
 finite = st.floats(-1e6, 1e6)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
-from statistics import fmean, stdev
 from typing import TypeVar
 
 from referee_games.contract import rank_places
-from referee_server.cli.report.model import Comparison, Pairing, Report, SeatBias
-from referee_server.cli.report.series import place_points
-from referee_server.tournament.model import DealOutcome, Interval, Outcome, Standing, Table
+from referee_server.cli.report.model import Duel, Report
+from referee_server.tournament.bias import bias
+from referee_server.tournament.crosstable import crosstable
+from referee_server.tournament.model import DealOutcome, Outcome, Table
+from referee_server.tournament.sequential import compare
+from referee_server.tournament.standings import standings
 
 T = TypeVar("T")
 
@@ -72,68 +73,14 @@ def without_result(outcome: Outcome, reason: str) -> Outcome:
     return replace(outcome, reason=reason, totals=(), places=(), deals=())
 
 
-def interval(values: list[float], factor: float = 1.0, offset: float = 0.0) -> Interval:
-    mean = offset + factor * fmean(values)
-    half = factor * 1.96 * stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
-    return Interval(mean, mean - half, mean + half)
-
-
-def standing(entrant: int, outcomes: list[Outcome]) -> Standing:
-    """Returns a line of the standings that has no rank yet."""
-    seen = [(one, one.table.seats.index(entrant)) for one in outcomes if entrant in one.table.seats]
-    points = [place_points(one, seat) for one, seat in seen if one.scored] or [0.0]
-    faults: Counter[str] = Counter()
-    for one, seat in seen:
-        faults.update(one.faults[seat])
-    return Standing(
-        entrant=entrant,
-        rank=0,
-        played=sum(one.scored for one, _ in seen),
-        place_points=sum(points),
-        points=sum(one.totals[seat] for one, seat in seen if one.scored),
-        mean=interval(points),
-        rating=interval(points, 120, 1320),
-        byes=0,
-        firsts=sum(1 / one.places.count(1) for one, seat in seen if one.scored and one.places[one.sides[seat]] == 1),
-        faults=faults,
-        time_losses=faults["timeout"],
-        losses=Counter(one.losses[seat] for one, seat in seen if one.losses[seat]),
-        substituted=sum(one.substituted[seat] for one, seat in seen),
-    )
-
-
-def standings(entrants: int, outcomes: list[Outcome]) -> tuple[Standing, ...]:
-    lines = [standing(entrant, outcomes) for entrant in range(entrants)]
-    ranks = rank_places([round(100 * line.mean.value) for line in lines], lowest_wins=False)
-    ranked = [replace(line, rank=rank) for line, rank in zip(lines, ranks, strict=True)]
-    return tuple(sorted(ranked, key=lambda line: line.rank))
-
-
-def crosstable(outcomes: list[Outcome]) -> dict[tuple[int, int], Pairing]:
-    cells: dict[tuple[int, int], Pairing] = {}
-    for outcome in outcomes:
-        if outcome.scored:
-            for one, two in combinations(range(4), 2):
-                for mine, other in ((one, two), (two, one)):
-                    pair = (outcome.table.seats[mine], outcome.table.seats[other])
-                    ahead = outcome.places[other] - outcome.places[mine]
-                    old = cells.get(pair, Pairing(0, 0))
-                    cells[pair] = Pairing(old.points + (1 if ahead > 0 else 0.5 if not ahead else 0), old.tables + 1)
-    return {pair: cell for pair, cell in cells.items() if min(pair) >= 0}
-
-
-def bias(outcomes: list[Outcome]) -> tuple[SeatBias, ...]:
-    scored = [outcome for outcome in outcomes if outcome.scored]
-    if not scored:
-        return ()
-    return tuple(
-        SeatBias(seat, len(scored), interval([place_points(outcome, seat) / 3 for outcome in scored]))
-        for seat in range(4)
-    )
-
-
 def cup(
-    names: tuple[str, ...] = FOUR, tables: int = 6, *, deals: int = 6, seed: int = 5, mishaps: bool = True
+    names: tuple[str, ...] = FOUR,
+    tables: int = 6,
+    *,
+    deals: int = 6,
+    seed: int = 5,
+    mishaps: bool = True,
+    resamples: int = 100,
 ) -> Report:
     """Returns a tournament; with `mishaps` one table is forfeited on time and one ended without a result."""
     draw = random.Random(seed)
@@ -153,10 +100,9 @@ def cup(
         tables_total=tables,
         lowest_wins=True,
         notes=("Agents ran as processes of one user: what they could read of each other was not limited.",),
-        standings=standings(len(names), outcomes),
-        crosstable=crosstable(outcomes),
-        bias=bias(outcomes),
-        comparison=None,
+        standings=standings(outcomes, len(names), lowest_wins=True, resamples=resamples),
+        crosstable=crosstable(outcomes, len(names), lowest_wins=True),
+        bias=bias(outcomes, lowest_wins=True, resamples=resamples),
         outcomes=tuple(reversed(outcomes)),  # they come in any order
         commitment="5f" * 32,
         generated="Made from the journal of the tournament, after its last table.",
@@ -164,11 +110,10 @@ def cup(
 
 
 def nobody() -> Report:
-    """Returns a tournament that was called off before anything had ended."""
-    return replace(
-        cup(), state="running", outcomes=(), standings=standings(4, []), crosstable={}, bias=(), notes=(), generated=""
-    )
+    """Returns a tournament in which nothing has ended yet."""
+    report = cup(tables=0, mishaps=False)
+    return replace(report, state="running", tables_total=6, notes=(), generated="")
 
 
-def comparison() -> Comparison:
-    return Comparison(0, 3, 40, Interval(0.61, 0.4, 0.82), "place points a table", "greedy is ahead beyond doubt.")
+def duel(outcomes: Sequence[Outcome], verdict: str = "") -> Duel:
+    return Duel(0, 3, "place", compare(outcomes, 0, 3, by="place", lowest_wins=True), verdict)

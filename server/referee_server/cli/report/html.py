@@ -18,16 +18,16 @@ MOST_TABLES: Final = 500
 _PLOTS: Final[dict[str, Callable[[Report], str]]] = {
     "ratings": plots.ratings,
     "points": plots.points_over_time,
-    "seats": plots.seats,
+    "seats": lambda report: plots.seats(report) + plots.dealing(report),
     "deals": plots.deals,
 }
 _TITLES: Final = {"ratings": "Ratings", "points": "Points over time", "deals": "Kinds of deal"}
 _CAPTIONS: Final = {
     "ratings": """Where two intervals hardly overlap, the one entrant is most likely the stronger.
 An open dot has no interval: too little was played.""",
-    "points": """Half of what a table has to give is an even share: above it the line climbs, below it falls.
+    "points": """What a side gets on the average is an even share: above it the line climbs, below it falls.
 Byes are left out.""",
-    "seats": "An interval that misses 0.5 says that the seat matters, or that luck was unusual.",
+    "seats": "An interval that misses 0 says that the seat, or the deal, matters; or that luck was unusual.",
     "deals": """Mean points of the game a deal. Blue is better than the others did in that kind, orange worse, the
 stronger the further. Deals that were cut short or in which a substitute played are left out.""",
 }

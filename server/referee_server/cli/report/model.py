@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from referee_server.tournament.model import Interval, Outcome, Standing
+from referee_server.tournament.bias import Bias
+from referee_server.tournament.crosstable import Meeting
+from referee_server.tournament.model import Outcome, Standing
+from referee_server.tournament.sequential import By, Comparison
 
 FINISHED: Final = "finished"
 
@@ -20,53 +23,22 @@ _LEADS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing:
-    """What one entrant did against another.
-
-    Attributes:
-        points: place points that the one took from the other: 1 a table where it was placed before it, half where they
-            shared a place.
-        tables: how many tables with a result had both, on different sides.
-    """
-
-    points: float
-    tables: int
-
-
-@dataclass(frozen=True, slots=True)
-class SeatBias:
-    """How well a seat did, whoever sat there.
-
-    Attributes:
-        seat: the seat, from 0.
-        tables: at how many tables with a result it was seen.
-        mean: place points a table of who sat there, as the share of what could be had, 0 to 1.
-    """
-
-    seat: int
-    tables: int
-    mean: Interval
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two entrants, held against each other.
+class Duel:
+    """Two entrants held against each other, where that is what the tournament was for.
 
     Attributes:
         first: number of the one.
         second: number of the other.
-        tables: how many tables, or sets of boards, say something about the two.
-        difference: by how much the first is ahead, in the words of `unit`.
-        unit: what is compared, such as `place points a table`.
-        verdict: what can be said, as one sentence.
+        by: what was compared: place points a table, or points of the game a deal, more being better.
+        found: what came of it.
+        verdict: what can be said, as a sentence; empty for what the figures say by themselves.
     """
 
     first: int
     second: int
-    tables: int
-    difference: Interval
-    unit: str
-    verdict: str
+    by: By
+    found: Comparison
+    verdict: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +58,9 @@ class Report:
         notes: sentences that a reader has to know before the figures, such as that the host gave the seed himself, or
             how far the agents were kept apart.
         standings: the standings, in their order.
-        crosstable: what each entrant did against each other that it met, by (entrant, opponent).
-        bias: how the seats did, in order.
-        comparison: two entrants held against each other, where that is what the tournament was for.
+        crosstable: a row for each entrant with a meeting for each entrant, by their numbers.
+        bias: what the seat, the dealer and the kind of deal were worth.
+        comparison: two entrants held against each other.
         outcomes: the tables that have ended, in any order.
         commitment: what the host was bound to before the first card, in hexadecimal.
         generated: from what, and when, the report was made, as one sentence.
@@ -99,16 +71,16 @@ class Report:
     game_title: str
     format: str
     state: str
-    names: tuple[str, ...]
+    names: Sequence[str]
     tables_total: int
     lowest_wins: bool
-    filler_names: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    standings: tuple[Standing, ...] = ()
-    crosstable: Mapping[tuple[int, int], Pairing] = field(default_factory=dict)
-    bias: tuple[SeatBias, ...] = ()
-    comparison: Comparison | None = None
-    outcomes: tuple[Outcome, ...] = field(default=(), repr=False)
+    filler_names: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    standings: Sequence[Standing] = ()
+    crosstable: Sequence[Sequence[Meeting]] = ()
+    bias: Bias | None = None
+    comparison: Duel | None = None
+    outcomes: Sequence[Outcome] = field(default=(), repr=False)
     commitment: str = ""
     generated: str = ""
 
@@ -131,6 +103,10 @@ class Report:
         """Returns the display name of an entrant, or of a house bot where the number is negative."""
         names, index, unnamed = (self.names, number, "entrant") if number >= 0 else (self.filler_names, ~number, "bot")
         return names[index] if index < len(names) else f"{unnamed} {index + 1}"
+
+    def game_points(self, line: Standing) -> int:
+        """Returns the points of a line as the game counts them; in standings more is better, whatever the game."""
+        return -line.points if self.lowest_wins else line.points
 
     def progress(self) -> str:
         """Returns in a sentence or two how far the tournament is, and what had no result."""

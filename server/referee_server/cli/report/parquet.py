@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from referee_server.cli.output import fail
 from referee_server.cli.report.model import Report
-from referee_server.cli.report.series import place_points
+from referee_server.tournament.points import place_points
 
 if TYPE_CHECKING:
     import duckdb
@@ -116,7 +116,7 @@ def _write(
 
 def _table_rows(report: Report) -> Iterator[tuple[object, ...]]:
     for outcome in report.ordered:
-        table = outcome.table
+        table, points = outcome.table, place_points(outcome)
         for seat, entrant in enumerate(table.seats):
             side, faults = outcome.sides[seat], outcome.faults[seat]
             yield (
@@ -124,7 +124,7 @@ def _table_rows(report: Report) -> Iterator[tuple[object, ...]]:
                 *(outcome.match_id, outcome.reason, seat, entrant, report.name_of(entrant), side),
                 outcome.totals[side] if outcome.scored else None,
                 outcome.places[side] if outcome.scored else None,
-                place_points(outcome, seat) if outcome.scored else None,
+                points[seat] if points else None,
                 sum(faults.values()),
                 {"key": list(faults), "value": list(faults.values())},
                 faults.get("timeout", 0),

@@ -10,7 +10,9 @@ from typing import Final
 from referee_server.cli.report import svg
 from referee_server.cli.report.model import Report
 from referee_server.cli.report.series import Line, advantage_lines, deal_means
+from referee_server.cli.report.sheets import dealing_effects, seat_effects
 from referee_server.cli.report.words import counted, figure, known, spread, trimmed
+from referee_server.tournament.bias import Effect
 from referee_server.tournament.model import Interval
 
 MOST_RATINGS: Final = 40
@@ -39,8 +41,8 @@ class Row:
 
 
 def ratings(report: Report) -> str:
-    """Returns the ratings with their intervals, in the order of the standings; empty if there are none."""
-    lines = [line for line in report.standings if math.isfinite(line.rating.value)]
+    """Returns the ratings of those that have played, in the order of the standings; empty if nobody has."""
+    lines = [line for line in report.standings if line.played and math.isfinite(line.rating.value)]
     if not lines:
         return ""
     rows = [Row(report.name_of(line.entrant), line.rating) for line in lines[:MOST_RATINGS]]
@@ -49,12 +51,20 @@ def ratings(report: Report) -> str:
 
 
 def seats(report: Report) -> str:
-    """Returns how the seats did; empty if nothing is known."""
-    rows = [Row(f"seat {line.seat}", line.mean) for line in report.bias if math.isfinite(line.mean.value)]
-    if not rows:
+    """Returns what the seats and the distance from the dealer were worth; empty if nothing is known."""
+    return _effects("seats", "Points a deal better than the table's mean, by seat", seat_effects(report))
+
+
+def dealing(report: Report) -> str:
+    """Returns what it was worth to deal each kind of deal; empty if nothing is known."""
+    return _effects("dealing", "Points a deal better than the table's mean, by what was dealt", dealing_effects(report))
+
+
+def _effects(key: str, title: str, effects: Sequence[tuple[str, Effect]]) -> str:
+    if not effects:
         return ""
-    axis = "share of the place points that could be had; 0.5 is fair"
-    return _intervals("seats", "Share of place points by seat", rows, axis, 0.5, 3)
+    rows = [Row(label, effect.points) for label, effect in effects]
+    return _intervals(key, title, rows, "points of the game a deal, to the right is better", 0.0, 1)
 
 
 def _best(shown: int, there: int) -> str:

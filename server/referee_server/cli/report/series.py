@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from referee_server.cli.report.model import Report
-from referee_server.tournament.model import Outcome
+from referee_server.tournament.points import over, seated, side_points
 
 MOST_POINTS: Final = 200
 """How many points of a line are kept: more than that cannot be told apart on a page."""
@@ -39,31 +39,21 @@ class DealMean:
     mean: float
 
 
-def place_points(outcome: Outcome, seat: int) -> float:
-    """Returns the place points of a seat: one for each side placed behind its own, half for each that shares."""
-    mine = outcome.sides[seat]
-    own = outcome.places[mine]
-    return sum(
-        1.0 if place > own else 0.5 if place == own else 0.0
-        for side, place in enumerate(outcome.places)
-        if side != mine
-    )
-
-
 def advantage_lines(report: Report, most: int = MOST_POINTS) -> dict[int, Line]:
     """Returns each entrant's place points above an even share, table by table, thinned to at most `most` points.
 
-    An even share is half of what a table has to give to a side. What is left of the sum after it is taken off shows who
+    An even share is what a side gets on the average. What is left of the sum after it is taken off shows who
     pulls ahead; the sums themselves would all climb alike.
     """
     sums: dict[int, list[float]] = {entrant: [0.0] for entrant in range(len(report.names))}
     for outcome in report.ordered:
         if outcome.scored:
-            even = (len(outcome.places) - 1) / 2
-            for seat, entrant in enumerate(outcome.table.seats):
+            points = side_points(outcome.places)
+            even = sum(points) / len(points)
+            for entrant, sides in seated(outcome).items():
                 if entrant >= 0:
                     line = sums.setdefault(entrant, [0.0])
-                    line.append(line[-1] + place_points(outcome, seat) - even)
+                    line.append(line[-1] + over(points, sides) - even)
     return {
         entrant: Line(entrant, tuple((index, line[index]) for index in _kept(len(line), most)))
         for entrant, line in sums.items()
@@ -80,13 +70,13 @@ def _kept(length: int, most: int) -> list[int]:
 
 def deal_means(report: Report) -> dict[str, dict[int, DealMean]]:
     """Returns how each entrant did in each kind of deal, by kind; of those that count."""
-    points: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    points: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for outcome in report.ordered:
         for deal in outcome.deals:
             if deal.counted:
-                for seat, entrant in enumerate(outcome.table.seats):
+                for entrant, sides in seated(outcome).items():
                     if entrant >= 0:
-                        points[deal.kind][entrant].append(deal.scores[outcome.sides[seat]])
+                        points[deal.kind][entrant].append(over(deal.scores, sides))
     return {
         kind: {entrant: DealMean(len(scores), sum(scores) / len(scores)) for entrant, scores in sorted(by.items())}
         for kind, by in sorted(points.items())

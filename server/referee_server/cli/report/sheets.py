@@ -10,6 +10,7 @@ from typing import Final
 
 from referee_server.cli.report.model import Report
 from referee_server.cli.report.words import UNKNOWN, counted, figure, spread, trimmed
+from referee_server.tournament.bias import Effect
 from referee_server.tournament.model import Outcome, Standing
 
 NAMED_TABLES: Final = 5
@@ -59,6 +60,9 @@ class Sheet:
     caption: str = ""
 
 
+LEAST_P: Final = 0.001
+"""Likelihoods below it are not told apart."""
+
 NAME: Final = Column("name", Kind.NAME)
 
 
@@ -96,7 +100,10 @@ def standings(report: Report) -> Sheet:
             Column("firsts", meaning="tables won, a shared first place in parts"),
             lambda line: trimmed(line.firsts),
         ),
-        (Column("points", meaning=f"points of the game, summed; {few} are good"), lambda line: str(line.points)),
+        (
+            Column("points", meaning=f"points of the game, summed; {few} are good"),
+            lambda line: str(report.game_points(line)),
+        ),
         (
             Column("faults", meaning="everything the referee had to rule on, time losses included"),
             lambda line: str(sum(line.faults.values())),
@@ -120,14 +127,14 @@ def standings(report: Report) -> Sheet:
 
 def crosstable(report: Report) -> Sheet:
     """Returns what each entrant took from each other; columns are numbered as the lines are."""
-    order = [line.entrant for line in report.standings]
-    cells = report.crosstable if any(pair.tables for pair in report.crosstable.values()) else {}
+    order = [line.entrant for line in report.standings if report.crosstable]
+    met = any(meeting.tables for row in report.crosstable for meeting in row)
 
     def cell(mine: int, other: int) -> str:
-        pair = cells.get((mine, other))
+        meeting = report.crosstable[mine][other]
         if mine == other:
             return "·"
-        return f"{trimmed(pair.points, 1)}/{pair.tables}" if pair and pair.tables else UNKNOWN
+        return f"{trimmed(meeting.share * meeting.tables, 1)}/{meeting.tables}" if meeting.tables else UNKNOWN
 
     return Sheet(
         "crosstable",
@@ -140,37 +147,68 @@ def crosstable(report: Report) -> Sheet:
         tuple(
             (str(number), report.name_of(mine), *(cell(mine, other) for other in order))
             for number, mine in enumerate(order, 1)
-            if cells
+            if met
         ),
-        "Place points that the line took from the column, and at how many tables both had a result. 1 is before the "
-        "other, ½ is level.",
+        "At how many tables the line was placed before the column, level ones being half, of those where they met.",
     )
 
 
 def seats(report: Report) -> Sheet:
-    """Returns how the seats did."""
+    """Returns what it was worth to sit in a seat, to deal, and to deal something."""
     return Sheet(
         "seats",
-        "Seats",
-        (Column("seat"), Column("tables"), Column("share", meaning="part of the place points that could be had")),
-        tuple((str(line.seat), str(line.tables), spread(line.mean, 3)) for line in report.bias),
-        "Share of the place points that whoever sat there took. With fair seats every interval holds 0.5.",
+        "Seats and dealers",
+        (
+            Column("who", Kind.TEXT),
+            Column("deals"),
+            Column("better by", meaning="points of the game a deal, with interval"),
+            Column("fair", Kind.TEXT),
+        ),
+        tuple(
+            (label, str(effect.deals), spread(effect.points, 1), "may be" if effect.fair else "no")
+            for label, effect in [*seat_effects(report), *dealing_effects(report)]
+        ),
+        "By how many points of the game a deal whoever it was came off better than the mean of the table. Fair seats "
+        "have 0 within the interval. It tells of the game only where all sat everywhere equally often.",
     )
+
+
+def seat_effects(report: Report) -> list[tuple[str, Effect]]:
+    """Returns what the seats were worth, and how far they were from the dealer, with a label each."""
+    if report.bias is None:
+        return []
+    return [
+        *((f"seat {effect.name}", effect) for effect in report.bias.seats),
+        *((f"{effect.name} after the dealer" if effect.name else "dealer", effect) for effect in report.bias.dealers),
+    ]
+
+
+def dealing_effects(report: Report) -> list[tuple[str, Effect]]:
+    """Returns what it was worth to deal each kind of deal, with a label each."""
+    return [(f"dealer of {effect.name}", effect) for effect in report.bias.kinds] if report.bias else []
 
 
 def comparison(report: Report) -> Sheet:
     """Returns two entrants held against each other; without rows where that was not asked for."""
-    held = report.comparison
-    title, columns = "Comparison", (NAME, Column("against", Kind.NAME), Column("tables"), Column("ahead by"))
-    if held is None:
-        return Sheet("comparison", title, columns, ())
-    row = (
-        report.name_of(held.first),
-        report.name_of(held.second),
-        str(held.tables),
-        f"{spread(held.difference, 3)} {held.unit}",
+    duel = report.comparison
+    columns = (
+        NAME,
+        Column("against", Kind.NAME),
+        Column("board sets"),
+        Column("ahead by"),
+        Column("p", meaning="how likely so great a difference is between equals"),
     )
-    return Sheet("comparison", title, columns, (row,), held.verdict)
+    if duel is None:
+        return Sheet("comparison", "Comparison", columns, ())
+    unit = "place points a table" if duel.by == "place" else "points a deal"
+    row = (
+        report.name_of(duel.first),
+        report.name_of(duel.second),
+        str(duel.found.sets),
+        f"{spread(duel.found.difference, 2)} {unit}",
+        figure(duel.found.p, 3) if duel.found.p >= LEAST_P else f"< {LEAST_P}",
+    )
+    return Sheet("comparison", "Comparison", columns, (row,), duel.verdict)
 
 
 def faults(report: Report) -> Sheet:

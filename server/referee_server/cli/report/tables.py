@@ -6,14 +6,16 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from referee_server.cli.report.model import Report
-from referee_server.cli.report.series import deal_means, place_points
+from referee_server.cli.report.series import deal_means
 from referee_server.cli.report.sheets import Kind, Sheet, sheets
 from referee_server.cli.report.words import for_csv, for_markdown, known, plain
+from referee_server.tournament.bias import Effect
 from referee_server.tournament.model import Interval, Outcome, Standing
+from referee_server.tournament.points import place_points
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -115,7 +117,7 @@ def _csv_row(report: Report, line: Standing, kinds: list[str]) -> dict[str, obje
         **_ends("mean", line.mean),
         **_ends("rating", line.rating),
         "firsts": _number(line.firsts),
-        "points": line.points,
+        "points": report.game_points(line),
         "faults": sum(line.faults.values()),
         **{for_csv(f"faults_{kind}"): line.faults.get(kind, 0) for kind in kinds},
         "time_losses": line.time_losses,
@@ -147,7 +149,7 @@ def _dumped(value: object) -> str:
 
 
 def _content(report: Report) -> dict[str, Any]:
-    held = report.comparison
+    duel = report.comparison
     return {
         "name": report.name,
         "game": report.game,
@@ -163,18 +165,29 @@ def _content(report: Report) -> dict[str, Any]:
         "generated": report.generated,
         "standings": [_standing(report, line) for line in report.standings],
         "crosstable": [
-            {"entrant": mine, "opponent": other, "place_points": _number(pair.points), "tables": pair.tables}
-            for (mine, other), pair in sorted(report.crosstable.items())
+            {
+                "entrant": mine,
+                "opponent": other,
+                "tables": meeting.tables,
+                "share": _number(meeting.share),
+                "points_ahead": _number(meeting.points),
+            }
+            for mine, row in enumerate(report.crosstable)
+            for other, meeting in enumerate(row)
+            if meeting.tables
         ],
-        "seats": [{"seat": line.seat, "tables": line.tables, "share": _interval(line.mean)} for line in report.bias],
-        "comparison": held
+        "seats": _effects("seat", report.bias.seats if report.bias else ()),
+        "dealers": _effects("after_dealer", report.bias.dealers if report.bias else ()),
+        "dealing": _effects("kind", report.bias.kinds if report.bias else ()),
+        "comparison": duel
         and {
-            "first": held.first,
-            "second": held.second,
-            "tables": held.tables,
-            "difference": _interval(held.difference),
-            "unit": held.unit,
-            "verdict": held.verdict,
+            "first": duel.first,
+            "second": duel.second,
+            "by": duel.by,
+            "sets": duel.found.sets,
+            "difference": _interval(duel.found.difference),
+            "p": _number(duel.found.p),
+            "verdict": duel.verdict,
         },
         "deals": [
             {"kind": kind, "entrant": entrant, "deals": mean.deals, "points": _number(mean.mean)}
@@ -196,7 +209,7 @@ def _standing(report: Report, line: Standing) -> dict[str, Any]:
         "mean": _interval(line.mean),
         "rating": _interval(line.rating),
         "firsts": _number(line.firsts),
-        "points": line.points,
+        "points": report.game_points(line),
         "faults": _sorted(line.faults),
         "time_losses": line.time_losses,
         "losses": _sorted(line.losses),
@@ -205,7 +218,15 @@ def _standing(report: Report, line: Standing) -> dict[str, Any]:
     }
 
 
+def _effects(key: str, effects: Sequence[Effect]) -> list[dict[str, Any]]:
+    return [
+        {key: effect.name, "deals": effect.deals, "sets": effect.sets, "better_by": _interval(effect.points)}
+        for effect in effects
+    ]
+
+
 def _table(report: Report, outcome: Outcome) -> dict[str, Any]:
+    points = place_points(outcome)
     return {
         "table": outcome.table.number,
         "round": outcome.table.round,
@@ -221,7 +242,7 @@ def _table(report: Report, outcome: Outcome) -> dict[str, Any]:
                 "entrant": entrant,
                 "name": report.name_of(entrant),
                 "side": outcome.sides[seat],
-                "place_points": place_points(outcome, seat) if outcome.scored else None,
+                "place_points": points[seat] if points else None,
                 "faults": _sorted(outcome.faults[seat]),
                 "substituted": outcome.substituted[seat],
                 "loss": outcome.losses[seat],
