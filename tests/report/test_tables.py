@@ -16,7 +16,7 @@ import pytest
 
 from referee_server.cli.report.model import Report
 from referee_server.cli.report.tables import as_csv, as_json, as_markdown, as_rich
-from referee_server.cli.report.words import spread
+from referee_server.cli.report.words import spreads
 from referee_server.tournament.model import Interval
 
 from .world import cup, duel, nobody, played, table_of
@@ -206,13 +206,15 @@ def test_house_bots_go_by_their_own_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "said"),
+    ("intervals", "said"),
     [
-        (Interval(1534.2, 1513.1, 1555.3), "1534 ± 21"),
-        (Interval(1534, 1520, 1556), "1534 (1520…1556)"),
-        (Interval(1500, 1500, 1500), "1500 ± ?"),
-        (Interval(-0.2, -1.2, 0.8), "0 ± 1"),
+        ([Interval(1534.2, 1513.1, 1555.3)], ["1534 ± 21"]),
+        ([Interval(1534, 1520, 1556)], ["1534 (1520…1556)"]),
+        ([Interval(1534, 1513, 1555), Interval(1400, 1390, 1420)], ["1534 (1513…1555)", "1400 (1390…1420)"]),
+        ([Interval(1500, 1500, 1500), Interval(-0.2, -1.2, 0.8)], ["1500 ± ?", "0 ± 1"]),
+        ([Interval(float("nan"), 0, 1)], ["\N{EN DASH}"]),
+        ([], []),
     ],
 )
-def test_a_figure_stands_with_its_interval(interval: Interval, said: str) -> None:
-    assert spread(interval) == said
+def test_figures_of_a_column_have_their_intervals_in_one_form(intervals: list[Interval], said: list[str]) -> None:
+    assert spreads(intervals) == said

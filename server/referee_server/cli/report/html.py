@@ -21,6 +21,7 @@ _PLOTS: Final[dict[str, Callable[[Report], str]]] = {
     "seats": lambda report: plots.seats(report) + plots.dealing(report),
     "deals": plots.deals,
 }
+_ORDER: Final = ("standings", "comparison", "ratings", "points", "crosstable", "seats", "deals", "faults", "losses")
 _TITLES: Final = {"ratings": "Ratings", "points": "Points over time", "deals": "Kinds of deal"}
 _CAPTIONS: Final = {
     "ratings": """Where two intervals hardly overlap, the one entrant is most likely the stronger.
@@ -56,12 +57,9 @@ def _page(report: Report) -> Iterator[str]:
     yield "<body>"
     yield from _top(report)
     yield "<main>"
-    for sheet in sheets(report):
-        yield from _section(report, sheet)
-        if sheet.key == "standings":
-            yield from _plot_section(report, "ratings")
-            yield from _plot_section(report, "points")
-    yield from _plot_section(report, "deals")
+    shown = {sheet.key: sheet for sheet in sheets(report)}
+    for key in _ORDER:
+        yield from _section(report, key, shown.get(key))
     yield from _list_of_tables(report)
     yield "</main>"
     yield from _foot(report)
@@ -81,29 +79,23 @@ def _top(report: Report) -> Iterator[str]:
     yield "</header>"
 
 
-def _section(report: Report, sheet: Sheet) -> Iterator[str]:
-    yield f'<section id="{sheet.key}" aria-labelledby="{sheet.key}-h">'
-    yield f'<h2 id="{sheet.key}-h">{sheet.title}</h2>'
-    if sheet.key in _PLOTS:
-        yield from _figure(report, sheet.key)
-    yield from _table(sheet)
-    yield "</section>"
-
-
-def _plot_section(report: Report, key: str) -> Iterator[str]:
-    drawn = list(_figure(report, key))
-    if drawn:
-        yield f'<section id="{key}" aria-labelledby="{key}-h">'
-        yield f'<h2 id="{key}-h">{_TITLES[key]}</h2>'
-        yield from drawn
-        yield "</section>"
-
-
-def _figure(report: Report, key: str) -> Iterator[str]:
-    picture = _PLOTS[key](report)
+def _section(report: Report, key: str, sheet: Sheet | None) -> Iterator[str]:
+    """Yields the picture and the sheet of that key, as far as there are any."""
+    picture = _PLOTS[key](report) if key in _PLOTS else ""
+    if not picture and sheet is None:
+        return
+    yield f'<section id="{key}" aria-labelledby="{key}-h">'
+    yield f'<h2 id="{key}-h">{sheet.title if sheet else _TITLES[key]}</h2>'
     if picture:
         yield f'<figure><div class="wide">{picture}</div>'
         yield f"<figcaption>{_CAPTIONS[key]}</figcaption></figure>"
+    if sheet and picture:
+        yield "<details><summary>The figures</summary>"
+        yield from _table(sheet)
+        yield "</details>"
+    elif sheet:
+        yield from _table(sheet)
+    yield "</section>"
 
 
 def _table(sheet: Sheet) -> Iterator[str]:

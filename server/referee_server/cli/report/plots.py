@@ -11,7 +11,7 @@ from referee_server.cli.report import svg
 from referee_server.cli.report.model import Report
 from referee_server.cli.report.series import Line, advantage_lines, deal_means
 from referee_server.cli.report.sheets import dealing_effects, seat_effects
-from referee_server.cli.report.words import counted, figure, known, spread, trimmed
+from referee_server.cli.report.words import counted, figure, known, spreads, trimmed
 from referee_server.tournament.bias import Effect
 from referee_server.tournament.model import Interval
 
@@ -20,7 +20,7 @@ MOST_LINES: Final = 16
 COLOURS: Final = 8
 """So many colours can be told apart; further lines have them again, dashed."""
 
-_WIDE: Final = 860.0
+_WIDE: Final = 940.0
 _NAME: Final = 24  # columns of a name in a plot
 _ROW: Final = 26.0
 _LABEL: Final = 15.0  # lines of labels are so far apart
@@ -73,7 +73,7 @@ def _best(shown: int, there: int) -> str:
 
 def _intervals(key: str, title: str, rows: Sequence[Row], axis: str, middle: float | None, digits: int) -> str:
     """Returns figures as dots with whiskers, one below the other, each with its figure in words at the right."""
-    told = [spread(row.interval, digits) for row in rows]
+    told = spreads([row.interval for row in rows], digits)
     left = svg.room((row.label for row in rows), _NAME) + 14
     right = _WIDE - svg.room(told, 40) - 14
     bottom = 8 + _ROW * len(rows)
@@ -105,7 +105,7 @@ def _intervals(key: str, title: str, rows: Sequence[Row], axis: str, middle: flo
         parts.append(svg.words(_WIDE, y + 4, text, "value", anchor="end"))
     parts.append(svg.words((left + right) / 2, bottom + 34, axis, "axis", anchor="middle"))
     said = "; ".join(f"{row.label}: {text}" for row, text in zip(rows, told, strict=True))
-    return svg.picture(key, title, f"{said}.", (_WIDE, bottom + 40), parts)
+    return svg.picture(key, title, f"{said}.", (_WIDE, bottom + 42), parts)
 
 
 def _whisker(interval: Interval) -> tuple[float, ...]:

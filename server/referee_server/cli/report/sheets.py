@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from referee_server.cli.report.model import Report
-from referee_server.cli.report.words import UNKNOWN, counted, figure, spread, trimmed
+from referee_server.cli.report.words import UNKNOWN, counted, figure, spreads, trimmed
 from referee_server.tournament.bias import Effect
-from referee_server.tournament.model import Outcome, Standing
+from referee_server.tournament.model import Outcome
 
 NAMED_TABLES: Final = 5
 """How many tables a cause of loss names."""
@@ -79,49 +79,39 @@ def standings(report: Report) -> Sheet:
     lines = report.standings
     shared = Counter(line.rank for line in lines)
     few = "few" if report.lowest_wins else "many"
-    byes = any(line.byes for line in lines)
-    columns: list[tuple[Column, Callable[[Standing], str]]] = [
-        (
-            Column("rank", meaning="equals share one, marked ="),
-            lambda line: f"{line.rank}=" if shared[line.rank] > 1 else str(line.rank),
+    columns = {
+        Column("rank", meaning="equals share one, marked ="): [
+            f"{line.rank}=" if shared[line.rank] > 1 else str(line.rank) for line in lines
+        ],
+        NAME: [report.name_of(line.entrant) + (" (withdrawn)" if line.withdrawn else "") for line in lines],
+        Column("tables", meaning="tables played that have a result"): [str(line.played) for line in lines],
+        Column("byes", meaning="rounds without a table"): [str(line.byes) for line in lines],
+        Column("place points", meaning="for each table one for every side placed behind, half for one level"): [
+            figure(line.place_points, 1) for line in lines
+        ],
+        Column("a table", meaning="place points a table, with interval"): spreads([line.mean for line in lines], 2),
+        Column("rating", meaning="strength in rating points around 1500, with interval"): spreads(
+            [line.rating for line in lines]
         ),
-        (NAME, lambda line: report.name_of(line.entrant) + (" (withdrawn)" if line.withdrawn else "")),
-        (Column("tables", meaning="tables played that have a result"), lambda line: str(line.played)),
-        (
-            Column("place points", meaning="for each table one for every side placed behind, half for one level"),
-            lambda line: figure(line.place_points, 1),
-        ),
-        (Column("a table", meaning="place points a table, with interval"), lambda line: spread(line.mean, 2)),
-        (
-            Column("rating", meaning="strength in rating points around 1500, with interval"),
-            lambda line: spread(line.rating),
-        ),
-        (
-            Column("firsts", meaning="tables won, a shared first place in parts"),
-            lambda line: trimmed(line.firsts),
-        ),
-        (
-            Column("points", meaning=f"points of the game, summed; {few} are good"),
-            lambda line: str(report.game_points(line)),
-        ),
-        (
-            Column("faults", meaning="everything the referee had to rule on, time losses included"),
-            lambda line: str(sum(line.faults.values())),
-        ),
-        (Column("time losses", meaning="answers that came too late"), lambda line: str(line.time_losses)),
-        (
-            Column("substituted", meaning="decisions that somebody else had to make"),
-            lambda line: str(line.substituted),
-        ),
-    ]
-    if byes:
-        columns.insert(3, (Column("byes", meaning="rounds without a table"), lambda line: str(line.byes)))
+        Column("firsts", meaning="tables won, a shared first place in parts"): [trimmed(line.firsts) for line in lines],
+        Column("points", meaning=f"points of the game, summed; {few} are good"): [
+            str(report.game_points(line)) for line in lines
+        ],
+        Column("faults", meaning="everything the referee had to rule on, time losses included"): [
+            str(sum(line.faults.values())) for line in lines
+        ],
+        Column("time losses", meaning="answers that came too late"): [str(line.time_losses) for line in lines],
+        Column("substituted", meaning="decisions that somebody else had to make"): [
+            str(line.substituted) for line in lines
+        ],
+    }
+    shown = [column for column in columns if column.title != "byes" or any(line.byes for line in lines)]
     return Sheet(
         "standings",
         "Standings",
-        tuple(column for column, _ in columns),
-        tuple(tuple(cell(line) for _, cell in columns) for line in lines),
-        "" if lines else "Nobody has a result.",
+        tuple(shown),
+        tuple(zip(*(columns[column] for column in shown), strict=True)),
+        "" if lines else "Nobody is in it.",
     )
 
 
@@ -155,6 +145,8 @@ def crosstable(report: Report) -> Sheet:
 
 def seats(report: Report) -> Sheet:
     """Returns what it was worth to sit in a seat, to deal, and to deal something."""
+    effects = [*seat_effects(report), *dealing_effects(report)]
+    figures = spreads([effect.points for _, effect in effects], 1)
     return Sheet(
         "seats",
         "Seats and dealers",
@@ -165,8 +157,8 @@ def seats(report: Report) -> Sheet:
             Column("fair", Kind.TEXT),
         ),
         tuple(
-            (label, str(effect.deals), spread(effect.points, 1), "may be" if effect.fair else "no")
-            for label, effect in [*seat_effects(report), *dealing_effects(report)]
+            (label, str(effect.deals), points, "may be" if effect.fair else "no")
+            for (label, effect), points in zip(effects, figures, strict=True)
         ),
         "By how many points of the game a deal whoever it was came off better than the mean of the table. Fair seats "
         "have 0 within the interval. It tells of the game only where all sat everywhere equally often.",
@@ -205,7 +197,7 @@ def comparison(report: Report) -> Sheet:
         report.name_of(duel.first),
         report.name_of(duel.second),
         str(duel.found.sets),
-        f"{spread(duel.found.difference, 2)} {unit}",
+        f"{spreads([duel.found.difference], 2)[0]} {unit}",
         figure(duel.found.p, 3) if duel.found.p >= LEAST_P else f"< {LEAST_P}",
     )
     return Sheet("comparison", "Comparison", columns, (row,), duel.verdict)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from referee_server.cli.report.words import for_html, shortened, width
 
-LETTER = 7.2
+LETTER = 7.0
 """Width of an average letter of a label, in units of the plot; labels are set at 12.5."""
 
 

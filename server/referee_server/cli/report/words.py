@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 from referee_server.tournament.model import Interval
@@ -78,19 +79,26 @@ def trimmed(value: float, digits: int = 2) -> str:
 
 
 def known(interval: Interval) -> bool:
-    """Whether an interval says something: its ends are numbers and differ."""
-    return math.isfinite(interval.low) and math.isfinite(interval.high) and interval.low < interval.high
+    """Whether an interval says something: all of it is numbers, and its ends differ."""
+    return all(map(math.isfinite, (interval.value, interval.low, interval.high))) and interval.low < interval.high
 
 
-def spread(interval: Interval, digits: int = 0) -> str:
-    """Returns a figure with its interval: `1534 ± 21`, or `1534 (1520…1556)` where the two halves differ in print."""
-    value = figure(interval.value, digits)
-    if not known(interval):
-        return value if value == UNKNOWN else f"{value} ± ?"
-    below, above = (figure(half, digits) for half in (interval.value - interval.low, interval.high - interval.value))
-    if below == above:
-        return f"{value} ± {below}"
-    return f"{value} ({figure(interval.low, digits)}…{figure(interval.high, digits)})"
+def spreads(intervals: Sequence[Interval], digits: int = 0) -> list[str]:
+    """Returns figures with their intervals, all in one form so that they can be compared.
+
+    That is `1534 ± 21`, or `1534 (1520…1556)` as soon as the two halves of any of them differ in print. A figure whose
+    interval says nothing is followed by `± ?`.
+    """
+    halves = [(figure(one.value - one.low, digits), figure(one.high - one.value, digits)) for one in intervals]
+    even = all(below == above for one, (below, above) in zip(intervals, halves, strict=True) if known(one))
+
+    def told(one: Interval, half: str) -> str:
+        value = figure(one.value, digits)
+        if not known(one):
+            return value if value == UNKNOWN else f"{value} ± ?"
+        return f"{value} ± {half}" if even else f"{value} ({figure(one.low, digits)}…{figure(one.high, digits)})"
+
+    return [told(one, half) for one, (half, _) in zip(intervals, halves, strict=True)]
 
 
 def counted(number: int, noun: str) -> str:
