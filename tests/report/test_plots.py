@@ -103,8 +103,13 @@ def test_labels_at_the_ends_of_lines_never_overlap() -> None:
 def test_long_names_are_shortened_with_the_whole_name_to_point_at() -> None:
     name = "an entrant with a name that goes on and on"
     picture = plots.ratings(cup(names=(name, "b", "c", "d")))
-    assert f"<title>{name}</title>an entrant with a name t" not in picture
-    assert f"<title>{name}</title>an entrant with a name…" in picture
+    (shown,) = re.findall(f"<title>{name}</title>([^<]*)</text>", picture)
+    assert re.fullmatch("an entrant with .*….* and on", shown)
+
+
+@given(st.text(max_size=60), st.floats(40, 300))
+def test_what_is_shown_of_a_text_is_never_longer_than_its_room(text: str, most: float) -> None:
+    assert svg.span(svg.shortened(text, most)) <= most
 
 
 def test_deals_that_do_not_count_are_left_out() -> None:

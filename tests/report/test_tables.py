@@ -213,6 +213,7 @@ def test_house_bots_go_by_their_own_names() -> None:
         ([Interval(1534, 1513, 1555), Interval(1400, 1390, 1420)], ["1534 (1513…1555)", "1400 (1390…1420)"]),
         ([Interval(1500, 1500, 1500), Interval(-0.2, -1.2, 0.8)], ["1500 ± ?", "0 ± 1"]),
         ([Interval(float("nan"), 0, 1)], ["\N{EN DASH}"]),
+        ([Interval(1500, 1500, 1500), Interval(1400, 1400, 1400)], ["1500", "1400"]),
         ([], []),
     ],
 )

@@ -21,7 +21,8 @@ COLOURS: Final = 8
 """So many colours can be told apart; further lines have them again, dashed."""
 
 _WIDE: Final = 940.0
-_NAME: Final = 24  # columns of a name in a plot
+_NAME: Final = 190.0  # room for a name
+_LONGEST: Final = _NAME + 50  # room for a name with its points
 _ROW: Final = 26.0
 _LABEL: Final = 15.0  # lines of labels are so far apart
 _FLAT: Final = 1e-9
@@ -75,7 +76,7 @@ def _intervals(key: str, title: str, rows: Sequence[Row], axis: str, middle: flo
     """Returns figures as dots with whiskers, one below the other, each with its figure in words at the right."""
     told = spreads([row.interval for row in rows], digits)
     left = svg.room((row.label for row in rows), _NAME) + 14
-    right = _WIDE - svg.room(told, 40) - 14
+    right = _WIDE - svg.room(told) - 14
     bottom = 8 + _ROW * len(rows)
     ends = [end for row in rows for end in (row.interval.value, *_whisker(row.interval))]
     low, high = _padded([*ends, middle] if middle is not None else ends)
@@ -137,7 +138,7 @@ def points_over_time(report: Report) -> str:
     names = [report.name_of(one.entrant) for one in shown]
     labels = [f"{figure_signed(one.points[-1][1])}  {name}" for one, name in zip(shown, names, strict=True)]
     high_plot = max(280.0, _LABEL * (len(shown) + 1))
-    left, right, top = 48.0, _WIDE - svg.room(labels, _NAME + 7) - 34, 10.0
+    left, right, top = 48.0, _WIDE - svg.room(labels, _LONGEST) - 34, 10.0
     bottom = top + high_plot
     last = max(one.points[-1][0] for one in shown)
     low, high = _padded([y for one in shown for _, y in one.points])
@@ -184,7 +185,7 @@ def _end_labels(
         bends = [(x_end, y_end), (right + 4, y_end), (right + 16, y), (right + 22, y)]
         parts.append(svg.path(bends, f"thread {_look(number)}"))
         parts.append(svg.dot(x_end, y_end, f"end {_look(number)}", 3))
-        parts.append(svg.words(right + 27, y + 4, labels[number], most=_NAME + 7))
+        parts.append(svg.words(right + 27, y + 4, labels[number], most=_LONGEST))
     return parts
 
 
@@ -209,10 +210,9 @@ def deals(report: Report) -> str:
     names = [report.name_of(entrant) for entrant in shown]
     left = svg.room(names, _NAME) + 14
     cell = min(110.0, (_WIDE - left) / len(kinds))
-    columns = max(4, int((cell - 6) / svg.LETTER))
     top = 26.0
     parts = [
-        svg.words(left + cell * (number + 0.5), top - 9, kind, "axis", anchor="middle", most=columns)
+        svg.words(left + cell * (number + 0.5), top - 9, kind, "axis", anchor="middle", most=cell - 6)
         for number, kind in enumerate(kinds)
     ]
     for row, (entrant, name) in enumerate(zip(shown, names, strict=True)):

@@ -11,7 +11,7 @@ STYLE: Final = """\
   --c0: #1f6fc4; --c1: #c8500a; --c2: #16845b; --c3: #a3379b;
   --c4: #8a6d00; --c5: #0b8aa5; --c6: #c22f45; --c7: #5b5fc7;
 }
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
   :root {
     --paper: #14181c; --ink: #e4e8ec; --soft: #9aa5b1; --rule: #353d45; --stripe: #1b2025;
     --warn-paper: #3a2e08; --warn-ink: #ffdf8a; --warn-rule: #b58900;
@@ -41,7 +41,7 @@ section > p, figcaption, footer, dd { color: var(--soft); font-size: .875rem; ov
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .65rem; text-align: left; white-space: nowrap; border-bottom: 1px solid var(--rule); }
 thead th { vertical-align: bottom; white-space: normal; color: var(--soft); font-weight: 600; }
-tbody th { font-weight: 600; }
+tbody th { font-weight: 600; white-space: normal; overflow-wrap: anywhere; min-width: 9rem; max-width: 18rem; }
 tbody tr:nth-child(even) { background: var(--stripe); }
 .number { text-align: right; }
 td.text { white-space: normal; }
@@ -53,7 +53,7 @@ dd { margin: 0; }
 code { overflow-wrap: anywhere; font-size: .9em; }
 figure { margin: 0 0 .8rem; }
 footer { margin-top: 2.5rem; padding-top: .8rem; border-top: 1px solid var(--rule); }
-svg { display: block; max-width: 100%; min-width: 40rem; height: auto; font-size: 12.5px; }
+svg { display: block; max-width: 100%; min-width: 46rem; height: auto; font-size: 12.5px; }
 svg text { fill: var(--ink); }
 svg .tick, svg .axis { fill: var(--soft); }
 svg .tick { font-size: 11.5px; }

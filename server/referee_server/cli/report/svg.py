@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Iterable
+from typing import Final
 
-from referee_server.cli.report.words import for_html, shortened, width
+from referee_server.cli.report.words import for_html
 
-LETTER = 7.0
-"""Width of an average letter of a label, in units of the plot; labels are set at 12.5."""
+_EM: Final = 12.5  # size of the letters of labels, in units of the plot
+_WIDE: Final = frozenset("MWmw@%")
+_NARROW: Final = frozenset("iljftrI.,:;'|!()[]- ")
+
+
+def span(text: str) -> float:
+    """Returns about how long a label is, in units of the plot; rather too long than too short."""
+    return sum(map(_em, text)) * _EM
+
+
+def _em(char: str) -> float:
+    if unicodedata.combining(char):
+        return 0.0
+    if char in _WIDE or unicodedata.east_asian_width(char) in "WF":
+        return 1.0
+    if char in _NARROW:
+        return 0.4
+    return 0.73 if char.isupper() or not char.isascii() else 0.6
+
+
+def shortened(text: str, most: float) -> str:
+    """Returns a text of at most `most` units, its middle left out: what tells names apart is often at their ends."""
+    if span(text) <= most:
+        return text
+    kept = len(text)
+    while kept > 1 and span(shown := f"{text[: kept - kept // 3]}…{text[len(text) - kept // 3 :]}") > most:
+        kept -= 1
+    return shown
 
 
 def picture(key: str, title: str, told: str, size: tuple[float, float], parts: Iterable[str]) -> str:
@@ -57,7 +85,7 @@ def box(x: float, y: float, wide: float, high: float, look: str, opacity: float 
     )
 
 
-def words(x: float, y: float, text: str, look: str = "label", *, anchor: str = "start", most: int = 0) -> str:
+def words(x: float, y: float, text: str, look: str = "label", *, anchor: str = "start", most: float = math.inf) -> str:
     """Returns text with its baseline at y.
 
     Args:
@@ -66,16 +94,16 @@ def words(x: float, y: float, text: str, look: str = "label", *, anchor: str = "
         text: the text; that of others too.
         look: its class.
         anchor: `start`, `end` or `middle`.
-        most: at most how many columns are shown; what is cut off can be read by pointing at it. 0 shows all.
+        most: at most how many units of the plot are shown; what is cut off can be read by pointing at it.
     """
-    shown = shortened(text, most) if most else text
+    shown = shortened(text, most)
     whole = f"<title>{for_html(text)}</title>" if shown != text else ""
     return f'<text class="{look}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{whole}{for_html(shown)}</text>'
 
 
-def room(texts: Iterable[str], most: int) -> float:
-    """Returns how wide a strip for labels of at most `most` columns has to be."""
-    return LETTER * max((min(width(text), most) for text in texts), default=0)
+def room(texts: Iterable[str], most: float = math.inf) -> float:
+    """Returns how wide a strip for labels, none longer than `most`, has to be."""
+    return max((min(span(text), most) for text in texts), default=0.0)
 
 
 def ticks(low: float, high: float, about: int = 6) -> list[float]:

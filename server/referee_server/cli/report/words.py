@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import math
-import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
@@ -49,22 +48,6 @@ def for_csv(text: str) -> str:
     return f"'{text}" if text.lstrip()[:1] in _FORMULA_STARTS and text.strip() else text
 
 
-def width(text: str) -> int:
-    """Returns how many columns a text takes where all letters are equally wide."""
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
-    )
-
-
-def shortened(text: str, columns: int) -> str:
-    """Returns a text of at most so many columns, with an ellipsis for what was cut off."""
-    if width(text) <= columns:
-        return text
-    while width(text) > columns - 1:
-        text = text[:-1]
-    return text.rstrip() + "…"
-
-
 def figure(value: float, digits: int = 0) -> str:
     """Returns a figure with so many digits after the point; `UNKNOWN` for what is not a number, and never `-0`."""
     if not math.isfinite(value):
@@ -87,8 +70,10 @@ def spreads(intervals: Sequence[Interval], digits: int = 0) -> list[str]:
     """Returns figures with their intervals, all in one form so that they can be compared.
 
     That is `1534 ± 21`, or `1534 (1520…1556)` as soon as the two halves of any of them differ in print. A figure whose
-    interval says nothing is followed by `± ?`.
+    interval says nothing is followed by `± ?`, unless that holds for all of them: then none were asked for.
     """
+    if not any(map(known, intervals)):
+        return [figure(one.value, digits) for one in intervals]
     halves = [(figure(one.value - one.low, digits), figure(one.high - one.value, digits)) for one in intervals]
     even = all(below == above for one, (below, above) in zip(intervals, halves, strict=True) if known(one))
 
