@@ -11,7 +11,7 @@ import pytest
 from referee_server.cli.report.html import MOST_TABLES, as_html
 from referee_server.cli.report.model import Report
 
-from .world import cup, duel, nobody
+from report.world import cup, duel, nobody
 
 FETCHING = {"script", "link", "img", "iframe", "object", "embed", "base", "use", "image"}
 VOID = {"meta", "line", "circle", "polyline", "rect"}

@@ -12,7 +12,7 @@ import pytest
 from referee_server.cli.output import Failure
 from referee_server.cli.report.parquet import write_parquet
 
-from .world import cup, nobody
+from report.world import cup, nobody
 
 duckdb = pytest.importorskip("duckdb")
 

@@ -14,7 +14,7 @@ from referee_server.cli.report import plots, svg
 from referee_server.cli.report.series import MOST_POINTS, advantage_lines, deal_means
 from referee_server.tournament.model import Interval
 
-from .world import cup, forfeited, without_result
+from report.world import cup, forfeited, without_result
 
 
 def numbers(picture: str, tag: str, attribute: str, look: str) -> list[float]:

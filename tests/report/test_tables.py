@@ -19,7 +19,7 @@ from referee_server.cli.report.tables import as_csv, as_json, as_markdown, as_ri
 from referee_server.cli.report.words import spreads
 from referee_server.tournament.model import Interval
 
-from .world import cup, duel, nobody, played, table_of
+from report.world import cup, duel, nobody, played, table_of
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 FORMULAS = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", " =1", "\N{FULLWIDTH EQUALS SIGN}1"]
