@@ -37,6 +37,7 @@ _FIELDS: Final = {
     pb.TournamentPaused: "tournament_paused",
     pb.TournamentContinued: "tournament_continued",
     pb.TournamentEnded: "tournament_ended",
+    pb.TournamentChanged: "tournament_changed",
 }
 
 

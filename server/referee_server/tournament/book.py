@@ -11,9 +11,10 @@ from google.protobuf.message import DecodeError
 from pydantic import ValidationError
 
 from referee.v1 import tournament_pb2 as pb
+from referee_server.tournament.changes import changes
 from referee_server.tournament.cup import Cup, Entrant
-from referee_server.tournament.cupfile import parse_cup
-from referee_server.tournament.formats import Plan, Scheduler
+from referee_server.tournament.cupfile import CupError, parse_cup
+from referee_server.tournament.formats import Plan, Scheduler, check
 from referee_server.tournament.model import Outcome, Table
 from referee_server.tournament.record import outcome_from
 from referee_server.tournament.stopping import Stopping
@@ -45,7 +46,8 @@ class Book:
 
     Attributes:
         created: the first fact.
-        cup: its description, late entrants included.
+        described: its description as the host wrote it, as it is now.
+        cup: the same with late entrants.
         state: where it stands.
         scheduler: who meets whom.
         outcomes: what came of the tables that have ended, by number.
@@ -69,7 +71,7 @@ class Book:
         if self.created.schedule_version > SCHEDULE_VERSION:
             raise BookError(1, "it was scheduled by a newer release of the referee")
         try:
-            self.cup = parse_cup(self.created.toml)
+            self.described = self.cup = parse_cup(self.created.toml)
             self.scheduler = Scheduler(plan_of(self.cup, self.created.commitment))
         except ValueError as error:
             raise BookError(1, str(error)) from None
@@ -107,6 +109,18 @@ class Book:
                 book.evolve(event)
         assert book is not None
         return book
+
+    @staticmethod
+    def check(cup: Cup) -> None:
+        """Refuses a description that can be read, but not played.
+
+        Raises:
+            CupError: these entrants cannot play that format.
+        """
+        try:
+            check(plan_of(cup, "0" * 64))
+        except ValueError as error:
+            raise CupError.of("format", str(error)) from None
 
     @property
     def tournament_id(self) -> str:
@@ -193,6 +207,8 @@ class Book:
                 self.state = PAUSED
             case "tournament_continued":
                 self.state = RUNNING if self.started is not None else WAITING
+            case "tournament_changed":
+                self._change(event.tournament_changed)
             case "tournament_ended":
                 self.ended = event.tournament_ended
                 self.state = CANCELLED if self.ended.cancelled else FINISHED
@@ -212,6 +228,17 @@ class Book:
         self.scheduler.take(outcome)
         self._note_tables()
         self._look_at_boards()
+
+    def _change(self, changed: pb.TournamentChanged) -> None:
+        try:
+            described = parse_cup(changed.toml)
+        except CupError as error:
+            raise BookError(self.sequence, str(error)) from None
+        if changes(self.described, described).barred:
+            raise BookError(self.sequence, "it makes another tournament of it")
+        late = self.cup.entrant[len(self.described.entrant) :]
+        self.described = described
+        self.cup = described.model_copy(update={"entrant": [*described.entrant, *late]})
 
     def _enter(self, entered: pb.EntrantEntered) -> None:
         try:

@@ -36,6 +36,7 @@ class TournamentEvent(_message.Message):
     TOURNAMENT_PAUSED_FIELD_NUMBER: _builtins.int
     TOURNAMENT_CONTINUED_FIELD_NUMBER: _builtins.int
     TOURNAMENT_ENDED_FIELD_NUMBER: _builtins.int
+    TOURNAMENT_CHANGED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Number of the fact, from 1, without gaps."""
     @_builtins.property
@@ -74,6 +75,10 @@ class TournamentEvent(_message.Message):
     def tournament_ended(self) -> Global___TournamentEnded:
         """The tournament has ended."""
 
+    @_builtins.property
+    def tournament_changed(self) -> Global___TournamentChanged:
+        """Its description was changed."""
+
     def __init__(
         self,
         *,
@@ -87,12 +92,13 @@ class TournamentEvent(_message.Message):
         tournament_paused: Global___TournamentPaused | None = ...,
         tournament_continued: Global___TournamentContinued | None = ...,
         tournament_ended: Global___TournamentEnded | None = ...,
+        tournament_changed: Global___TournamentChanged | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["entrant_entered", b"entrant_entered", "entrant_withdrawn", b"entrant_withdrawn", "event_time", b"event_time", "payload", b"payload", "table_ended", b"table_ended", "tournament_continued", b"tournament_continued", "tournament_created", b"tournament_created", "tournament_ended", b"tournament_ended", "tournament_paused", b"tournament_paused", "tournament_started", b"tournament_started"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["entrant_entered", b"entrant_entered", "entrant_withdrawn", b"entrant_withdrawn", "event_time", b"event_time", "payload", b"payload", "table_ended", b"table_ended", "tournament_changed", b"tournament_changed", "tournament_continued", b"tournament_continued", "tournament_created", b"tournament_created", "tournament_ended", b"tournament_ended", "tournament_paused", b"tournament_paused", "tournament_started", b"tournament_started"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entrant_entered", b"entrant_entered", "entrant_withdrawn", b"entrant_withdrawn", "event_time", b"event_time", "payload", b"payload", "sequence", b"sequence", "table_ended", b"table_ended", "tournament_continued", b"tournament_continued", "tournament_created", b"tournament_created", "tournament_ended", b"tournament_ended", "tournament_paused", b"tournament_paused", "tournament_started", b"tournament_started"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entrant_entered", b"entrant_entered", "entrant_withdrawn", b"entrant_withdrawn", "event_time", b"event_time", "payload", b"payload", "sequence", b"sequence", "table_ended", b"table_ended", "tournament_changed", b"tournament_changed", "tournament_continued", b"tournament_continued", "tournament_created", b"tournament_created", "tournament_ended", b"tournament_ended", "tournament_paused", b"tournament_paused", "tournament_started", b"tournament_started"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["tournament_created", "tournament_started", "table_ended", "entrant_entered", "entrant_withdrawn", "tournament_paused", "tournament_continued", "tournament_ended"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["tournament_created", "tournament_started", "table_ended", "entrant_entered", "entrant_withdrawn", "tournament_paused", "tournament_continued", "tournament_ended", "tournament_changed"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -441,6 +447,28 @@ class TournamentContinued(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TournamentContinued: _TypeAlias = TournamentContinued  # noqa: Y015
+
+@_typing.final
+class TournamentChanged(_message.Message):
+    """Its description was changed by the host, in what changes neither who meets whom nor over which cards."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOML_FIELD_NUMBER: _builtins.int
+    toml: _builtins.str
+    """The description from now on, TOML."""
+    def __init__(
+        self,
+        *,
+        toml: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["toml", b"toml"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TournamentChanged: _TypeAlias = TournamentChanged  # noqa: Y015
 
 @_typing.final
 class TournamentEnded(_message.Message):
