@@ -321,8 +321,10 @@ class Fleet:
             return StartFailure("not_started", f"{name} {gone.words()}")
         if in_time:
             # Where the sandbox could not be made, or what was to run in it is not there, its maker says so.
-            kind = "not_started" if slot.sandboxed and gone.output.startswith("bwrap: ") else "exited"
-            return StartFailure(kind, f"{name} {gone.words()} before it said hello{_printed(gone)}")
+            none = slot.sandboxed and gone.output.startswith("bwrap: ")
+            return StartFailure(
+                "not_started" if none else "exited", f"{name} {gone.words()} before it said hello{_printed(gone)}"
+            )
         text = f"{name} did not say hello within {self._start_limit_s:g} seconds{_printed(gone)}"
         return StartFailure("no_hello", text)
 

@@ -7,6 +7,7 @@ does not.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -39,6 +40,8 @@ RUNTIME: Final = tuple(
 )
 """What every program in a sandbox can read, where it exists: programs, libraries, time zone, certificates."""
 
+_PACKAGES: Final = ("referee_server", "referee_games", "referee_client", "referee", "grpc", "google")
+"""What a house bot imports. Wherever the packages are, their folders are shown, and not all that is on the path."""
 _TMP: Final = Path("/tmp")  # the sandbox's own
 _PROBE_S: Final = 10.0
 """How long a sandbox may take to run `true`, in seconds. One that hangs does not work."""
@@ -222,9 +225,13 @@ def environment(given: Mapping[str, str], tried: Probe, cwd: Path, tmp: Path) ->
 
 
 def this_python() -> tuple[Path, ...]:
-    """Returns what this interpreter reads to run this program: for house bots in a sandbox."""
-    folders = {Path(sys.prefix), Path(sys.base_prefix), *(Path(path) for path in sys.path if path)}
-    return _outermost(path.absolute() for path in folders if path.is_dir())
+    """Returns what this interpreter reads to run this program as an agent: for house bots in a sandbox."""
+    folders = {Path(sys.prefix), Path(sys.base_prefix)}
+    for name in _PACKAGES:
+        spec = importlib.util.find_spec(name)
+        folders |= {Path(place).parent for place in (spec and spec.submodule_search_locations) or ()}
+    # What is named by a symbolic link is needed under both names.
+    return _outermost({*(path.absolute() for path in folders), *(path.resolve() for path in folders)})
 
 
 def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
@@ -264,12 +271,12 @@ def _reason(done: subprocess.CompletedProcess[str]) -> str:
     if _switched_on("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"):
         # As in Ubuntu since 23.10.
         fix = "AppArmor keeps programs from making user namespaces; load its profile bwrap-userns-restrict"
-    elif Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
-        fix = "the container forbids user namespaces; start it with a seccomp profile that allows them"
     elif _switched_off("/proc/sys/user/max_user_namespaces"):
         fix = "user namespaces are switched off; set the sysctl user.max_user_namespaces above 0"
     elif _switched_off("/proc/sys/kernel/unprivileged_userns_clone"):
         fix = "user namespaces are switched off; set the sysctl kernel.unprivileged_userns_clone to 1"
+    elif Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
+        fix = "the container forbids user namespaces; start it with a seccomp profile that allows them"
     else:
         fix = "user namespaces, or something else that it needs, are not to be had"
     return f"{fix} ({said})"

@@ -14,7 +14,7 @@ Orders:
 - `{"remove": PATH}`: a folder to be removed when everything has ended.
 
 News: `{"started": ID, "pid": N}`, or `{"failed": ID, "text": TEXT}`; `{"output": ID, "text": TEXT, "total": N}`;
-`{"exited": ID, "code": N, "head": BASE64, "tail": BASE64, "lost": N}`, where a negative code is the signal that ended it.
+`{"exited": ID, "code": N, "head": BASE64, "tail": BASE64, "lost": N}`. A negative code is the signal that ended it.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class LocalAgents:
 
     Attributes:
         exits: processes that have ended, in that order.
-        pids: process ids, by name; each leads a group of its own.
+        pids: process ids of those that run, by name; each leads a group of its own.
     """
 
     def __init__(self) -> None:
@@ -188,6 +188,7 @@ class LocalAgents:
 
     def _ended(self, gone: Exit) -> None:
         self._live.discard(gone.name)
+        self.pids.pop(gone.name, None)
         for answer in self._asked.pop(gone.name, ()):
             if not answer.done():
                 answer.set_result(None)
