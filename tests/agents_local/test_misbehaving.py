@@ -133,7 +133,7 @@ from referee_server.agents.local import LocalAgents
 async def main(here, socket, tier, mark):
     tried = probe(tier)
     agents = LocalAgents()
-    fleet = Fleet(agents, probes={tier: tried}, on_exit=print, start_at_once=16)
+    fleet = Fleet(agents, probes={tier: tried}, on_exit=print, hidden=(), start_at_once=16)
     def start(key, how):
         argv = (sys.executable, "-S", "-B", here + "/misbehave.py", how)
         program = Program("anna", argv, tier=tier, reads=(*this_python(), Path(here)))

@@ -51,7 +51,7 @@ class Program:
         limits: what each of its processes may use.
         tier: how it is kept from the rest of the machine.
         reads: what it can read in a sandbox beside the runtime and `cwd`: its interpreter, its model.
-        restarts: how often in a minute it is started again when it ends by itself, 0 to 20. See `Restarts`.
+        restarts: how often in a row it is started again when it ends by itself, 0 to 20. See `Restarts`.
     """
 
     name: str
@@ -172,7 +172,7 @@ class Fleet:
         *,
         probes: Mapping[Tier, Probe],
         on_exit: Callable[[str, Exit, bool], None],
-        hidden: tuple[Path, ...] = (),
+        hidden: tuple[Path, ...],
         start_at_once: int = 2,
         start_limit_s: float = 60.0,
         clock: Clock | None = None,
@@ -283,9 +283,11 @@ class Fleet:
                     slot.first.set_result(failure)
                     if failure is not None:
                         return
+                since = self._clock.now()
                 gone = await asyncio.shield(slot.exit)
+                played_s = 0.0 if failure is not None else self._clock.now() - since
                 await self._clear(slot)
-                wait_s = restarts.ended(self._clock.now())
+                wait_s = restarts.ended(played_s)
                 self._on_exit(key, gone, wait_s is not None)
                 if wait_s is None:
                     return

@@ -57,7 +57,7 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _prepare(limits: Sequence[tuple[int, int, int]] | None) -> Callable[[], None]:
+def _prepare(limits: Sequence[tuple[int, int, int]] | None, *, sandboxed: bool) -> Callable[[], None]:
     """Returns what runs in the child before its program does. Safe here: the launcher has one thread."""
     launcher = os.getpid()
 
@@ -68,7 +68,8 @@ def _prepare(limits: Sequence[tuple[int, int, int]] | None) -> Callable[[], None
             if most != resource.RLIM_INFINITY:
                 soft, hard = min(soft, most), min(hard, most)
             resource.setrlimit(number, (soft, hard))
-        if limits is not None:
+        # What makes a sandbox may need privileges to do it; it takes them from what runs in there by itself.
+        if limits is not None and not sandboxed:
             _prctl(_PR_SET_NO_NEW_PRIVS, 1)
         # Should the launcher be killed, the child is too. It may have been killed before this line.
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -264,6 +265,7 @@ class Launcher:
         name = order["start"]
         env = dict(os.environ if order.get("env") is None else order["env"])
         env[MARK] = self._mark(name)
+        sandboxed = order.get("sandboxed", False)
         try:
             process = subprocess.Popen(
                 order["argv"],
@@ -274,14 +276,14 @@ class Launcher:
                 cwd=order.get("cwd"),
                 start_new_session=True,
                 umask=0o077,
-                preexec_fn=_prepare(order.get("limits")),
+                preexec_fn=_prepare(order.get("limits"), sandboxed=sandboxed),
             )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             why = getattr(error, "strerror", None) or str(error)
             what = getattr(error, "filename", None) or order["argv"][0]
             self._tell({"failed": name, "text": f"{why}: {what}"})
             return
-        child = _Child(name, process, sandboxed=order.get("sandboxed", False))
+        child = _Child(name, process, sandboxed=sandboxed)
         self._children[name] = child
         assert process.stdout is not None
         os.set_blocking(process.stdout.fileno(), False)
@@ -354,14 +356,20 @@ class Launcher:
 def _terminate(child: _Child) -> None:
     """Sends SIGTERM to a process and its group; in a sandbox, to the program in it, so that it can say goodbye."""
     # The launcher's child made the sandbox, the child of that keeps it, and the child of that is the agent.
-    inside = (
-        [pid for keeper in children_of(child.process.pid) for pid in children_of(keeper)] if child.sandboxed else []
-    )
+    inside = [pid for keeper in _begotten(child.process.pid) for pid in _begotten(keeper)] if child.sandboxed else []
     for pid in inside:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGTERM)
     if not inside:
         _signal_group(child, signal.SIGTERM)
+
+
+def _begotten(pid: int) -> list[int]:
+    """Returns the children of a process of one thread, without a look at all processes; none where that is not told."""
+    try:
+        return [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    except OSError:
+        return []
 
 
 def _signal_group(child: _Child, number: signal.Signals) -> None:
