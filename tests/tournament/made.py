@@ -59,7 +59,7 @@ def tournament(
     model. Luck is normal with deviation `luck`, the same at all tables of a set for each entrant.
     """
     draw = random.Random(seed)
-    found = []
+    found: list[Outcome] = []
     for board in range(boards):
         group = draw.sample(range(len(strengths)), seats)
         lucky = {entrant: draw.gauss(0, luck) for entrant in group}

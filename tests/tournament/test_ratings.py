@@ -100,7 +100,8 @@ def test_without_a_table_everybody_is_at_the_centre_and_hardly_anything_is_known
         assert interval.low < 1200
         assert interval.high > 1800
     assert ratings([], 3, lowest_wins=False) == [1500] * 3
-    assert ratings([], 0, lowest_wins=False) == rating_intervals([], 0, lowest_wins=False) == []
+    assert ratings([], 0, lowest_wins=False) == []
+    assert rating_intervals([], 0, lowest_wins=False) == []
 
 
 @pytest.mark.parametrize("tables", [1, 2, 10, 1000, 100_000])

@@ -14,7 +14,6 @@ from referee_server.tournament.sequential import (
     By,
     Sequential,
     compare,
-    complete_differences,
     normalized_elo,
     paired,
     pentanomial_llr,
@@ -218,21 +217,3 @@ def test_a_verdict_stands_whatever_comes_later() -> None:
 def test_senseless_arguments_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="not"):
         Sequential(**wrong)  # type: ignore[arg-type]
-
-
-@given(st.randoms(use_true_random=False))
-def test_differences_wait_for_the_first_set_that_is_not_done(draw: random.Random) -> None:
-    played = tournament([0, 0.5], 10, 3, seats=2, seed=4)
-    schedule = [table.table for table in played]
-    whole = complete_differences(schedule, played, 0, 1, by="place", lowest_wins=False)
-    assert len(whole) == 10
-    arrived = draw.sample(played, draw.randrange(31))
-    numbers = {table.table.number for table in arrived}
-    done = next((board for board in range(10) if not {3 * board, 3 * board + 1, 3 * board + 2} <= numbers), 10)
-    assert complete_differences(schedule, arrived, 0, 1, by="place", lowest_wins=False) == whole[:done]
-
-
-def test_a_cancelled_table_does_not_hold_up_those_behind_it() -> None:
-    played = [outcome(0, (0, 1), reason="cancelled"), outcome(1, (0, 1), (2, 1))]
-    schedule = [table.table for table in played]
-    assert complete_differences(schedule, played, 0, 1, by="place", lowest_wins=False) == [1]

@@ -13,7 +13,7 @@ from statistics import NormalDist
 from typing import Final, Literal, TypeAlias
 
 from referee_server.tournament.intervals import by_board
-from referee_server.tournament.model import Interval, Outcome, Table
+from referee_server.tournament.model import Interval, Outcome
 from referee_server.tournament.points import counted_deals, over, seated, side_counted, side_points
 from referee_server.tournament.student import quantile, two_sided
 
@@ -101,35 +101,6 @@ def difference(tables: Iterable[Outcome], a: int, b: int, *, by: By, lowest_wins
     return sums[a] / weights[a] - sums[b] / weights[b]
 
 
-def complete_differences(
-    schedule: Iterable[Table], outcomes: Iterable[Outcome], a: int, b: int, *, by: By, lowest_wins: bool
-) -> list[float]:
-    """Returns the differences of the board sets that are done, in their order, up to the first that is not.
-
-    What comes after an unfinished set waits, so that a verdict never depends on which table happened to end first.
-
-    Args:
-        schedule: all tables known so far.
-        outcomes: what came of those that are over, with a result or without.
-        a: number of an entrant, or of a house bot.
-        b: another one.
-        by: what to compare.
-        lowest_wins: whether the lowest total wins the game.
-    """
-    done = {outcome.table.number: outcome for outcome in outcomes}
-    boards: dict[int, list[int]] = {}
-    for table in sorted(schedule, key=lambda table: (table.board, table.number)):
-        boards.setdefault(table.board, []).append(table.number)
-    found = []
-    for numbers in boards.values():
-        if not all(number in done for number in numbers):
-            break
-        value = difference([done[number] for number in numbers], a, b, by=by, lowest_wins=lowest_wins)
-        if value is not None:
-            found.append(value)
-    return found
-
-
 class Sequential:
     """Tests "A is better than B" set by set and says when there is enough.
 
@@ -198,8 +169,8 @@ class Sequential:
         deviation = math.sqrt(self._squares / self.sets)
         if not deviation:
             return _log_ratio(self.sets, _far(self._mean), self._none, self._effect)
-        # Who is mostly a little ahead and sometimes far behind looks better than he is while the far ones are few, since
-        # mean and deviation then err together; Johnson's correction of t for skewness makes up for that.
+        # Who is mostly a little ahead and sometimes far behind looks better than he is while those sets are few: mean
+        # and deviation err together. Johnson's correction of t for skewness makes up for that.
         size = self._mean / deviation
         skewness = self._cubes / self.sets / deviation**3
         size += skewness * (1 / (6 * self.sets) + size * size / 3)
