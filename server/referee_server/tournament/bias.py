@@ -1,7 +1,7 @@
 """Does it matter where one sits? Points by seat, by place after the dealer, and by what was dealt.
 
-Every figure is in points of the game a deal, against the mean of the table, more being better; only deals that count are
-looked at. It says something about the game and the dealing where everybody sat everywhere equally often, as in
+Every figure is in points of the game a deal, against the mean of the table, more being better; only deals that count
+are looked at. It says something about the game and the dealing where everybody sat everywhere equally often, as in
 self-play and in play in duplicate with all seatings.
 """
 

@@ -1,8 +1,8 @@
 """Intervals by bootstrap over board sets.
 
-Tables of one board set hold the same cards, and their results hang together: to draw single tables again would pretend to
-know more than is known. So the unit is always the board set, drawn with all of its tables. The draws follow from a seed
-through SHAKE-256: equal results and equal seeds give equal intervals, everywhere.
+Tables of one board set hold the same cards, and their results hang together: to draw single tables again would
+pretend to know more than is known. So the unit is always the board set, drawn with all of its tables. The draws
+follow from a seed through SHAKE-256: equal results and equal seeds give equal intervals, everywhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOTHING = (0.0, 0.0)
 
 
 def by_board(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
-    """Returns the outcomes board set by board set, and in each by the number of the table: the order of the schedule."""
+    """Returns the outcomes board set by board set, each by the number of the table: the order of the schedule."""
     sets: dict[int, list[Outcome]] = {}
     for outcome in sorted(outcomes, key=lambda outcome: outcome.table.number):
         sets.setdefault(outcome.table.board, []).append(outcome)
@@ -91,8 +91,8 @@ def means(
         confidence: share of the resamples within; by key if it is a function.
 
     Returns:
-        By key of the units and of `fixed`, ascending in the order of their first appearance. A key of weight 0 has mean 0;
-        one that appears in fewer than two units has both ends at its mean.
+        By key of the units and of `fixed`, in the order of their first appearance. A key of weight 0 has
+        mean 0; one that appears in fewer than two units has both ends at its mean.
     """
     columns: dict[K, tuple[list[int], list[float], list[float]]] = {}
     for number, unit in enumerate(units):
@@ -119,7 +119,7 @@ def means(
                 sample.append((sum(map(mul, picked, amounts)) + more) / weight)
     result = {}
     for key in dict.fromkeys((*columns, *constant)):
-        _, amounts, weights = columns.get(key, ((), (), ()))
+        _, amounts, weights = columns.get(key, ([], [], []))
         more, heavier = constant.get(key, _NOTHING)
         weight = sum(weights) + heavier
         value = (sum(amounts) + more) / weight if weight else 0.0

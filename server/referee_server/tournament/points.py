@@ -1,7 +1,8 @@
 """What a table is worth to those who sat at it: place points, points of the game, first places.
 
-Everything here is of one table and by seat or by side. Places are the official ones, after rulings; points of the game are
-as played, with their sign turned where the lowest total wins, so that more is better everywhere above this module.
+Everything here is of one table and by seat or by side. Places are the official ones, after rulings; points of the
+game are as played, with their sign turned where the lowest total wins, so that more is better everywhere above this
+module.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def counted_points(outcome: Outcome, lowest_wins: bool) -> tuple[int, ...]:
 def seated(outcome: Outcome) -> dict[int, tuple[int, ...]]:
     """Returns which sides everybody at the table played for, each side once, in the order of the seats.
 
-    Usually that is one side. Where one entrant plays several sides, as in self-play, what the table was worth to it is the
-    mean over them, so that a table is a table for everybody.
+    Usually that is one side. Where one entrant plays several sides, as in self-play, what the table was worth to it
+    is the mean over them, so that a table is a table for everybody.
     """
     sides: dict[int, tuple[int, ...]] = {}
     for player, side in zip(outcome.table.seats, outcome.sides, strict=True):

@@ -1,9 +1,9 @@
 """Ratings from who met whom: a Plackett-Luce fit over all tables at once, and openskill for the live view.
 
 The model: a table is drawn like lots from a bag, first the winner, then the second and so on; each time a side is drawn
-in proportion to exp of its strength, which is the mean of the strengths of those who play for it. A shared place is the mean
-over all orders of those who share it, so a draw between two is half a win for each. So that everything is finite, each
-entrant has also won and lost against a phantom of strength 0, `prior` times each.
+in proportion to exp of its strength, which is the mean of the strengths of those who play for it. A shared place is
+the mean over all orders of those who share it, so a draw between two is half a win for each. So that everything is
+finite, each entrant has also won and lost against a phantom of strength 0, `prior` times each.
 
 The fit depends on how often each result occurred and on nothing else: tables in another order give the same bits.
 Its intervals come from how the tables of whole board sets pull at the strengths, not from single tables.
@@ -99,9 +99,9 @@ def rating_intervals(
     """Returns the ratings with intervals.
 
     A board set pulls each strength up or down by the sum over its tables of what was won beyond what was expected. The
-    spread of these pulls, set by set, divided by the curvature of the likelihood on both sides gives the covariance of the
-    strengths (the sandwich estimate, clustered by board set). The bouts against the phantom are sets of their own, so that
-    the interval is wide, and not of no width, where hardly anything is known.
+    spread of these pulls, set by set, divided by the curvature of the likelihood on both sides gives the covariance
+    of the strengths (the sandwich estimate, clustered by board set). The bouts against the phantom are sets of their
+    own, so that the interval is wide, and not of no width, where hardly anything is known.
 
     Args:
         outcomes: tables in any order.

@@ -1,7 +1,7 @@
 """Is A better than B? A paired test over board sets, and a test that says when to stop.
 
-What is compared is always the difference within one board set, where both met the same cards: A's mean over its tables of
-the set less B's. Sets in which only one of them sat say nothing and are left out.
+What is compared is always the difference within one board set, where both met the same cards: A's mean over its
+tables of the set less B's. Sets in which only one of them sat say nothing and are left out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from statistics import NormalDist
 from typing import Final, Literal, TypeAlias
 
 from referee_server.tournament.intervals import by_board
-from referee_server.tournament.model import Interval, Outcome, Table
+from referee_server.tournament.model import Interval, Outcome
 from referee_server.tournament.points import counted_deals, over, seated, side_counted, side_points
 from referee_server.tournament.student import quantile, two_sided
 
@@ -74,16 +74,14 @@ def paired(differences: Sequence[float], confidence: float = 0.95) -> Comparison
     if sets == 1:
         return Comparison(1, Interval(mean, mean, mean), 1.0)
     error = math.sqrt(math.fsum((value - mean) ** 2 for value in differences) / (sets - 1) / sets)
-    if not mean:
-        p = 1.0
-    else:
-        p = max(two_sided(mean / error if error else math.inf, sets - 1), 2.0 ** (1 - sets))
+    t = mean / error if error else math.inf if mean else 0.0
+    p = max(two_sided(t, sets - 1), 2.0 ** (1 - sets))
     reach = quantile(confidence, sets - 1) * error
     return Comparison(sets, Interval(mean, mean - reach, mean + reach), p)
 
 
 def difference(tables: Iterable[Outcome], a: int, b: int, *, by: By, lowest_wins: bool) -> float | None:
-    """Returns A's mean less B's over the tables of one board set; None if either has no table there that says anything."""
+    """Returns A's mean less B's over the tables of one board set; None if either has none there that says anything."""
     sums = {a: 0.0, b: 0.0}
     weights = {a: 0, b: 0}
     for outcome in tables:
@@ -103,42 +101,13 @@ def difference(tables: Iterable[Outcome], a: int, b: int, *, by: By, lowest_wins
     return sums[a] / weights[a] - sums[b] / weights[b]
 
 
-def complete_differences(
-    schedule: Iterable[Table], outcomes: Iterable[Outcome], a: int, b: int, *, by: By, lowest_wins: bool
-) -> list[float]:
-    """Returns the differences of the board sets that are done, in the order of the schedule, up to the first that is not.
-
-    What comes after an unfinished set waits, so that a verdict never depends on which table happened to end first.
-
-    Args:
-        schedule: all tables known so far.
-        outcomes: what came of those that are over, with a result or without.
-        a: number of an entrant, or of a house bot.
-        b: another one.
-        by: what to compare.
-        lowest_wins: whether the lowest total wins the game.
-    """
-    done = {outcome.table.number: outcome for outcome in outcomes}
-    boards: dict[int, list[int]] = {}
-    for table in sorted(schedule, key=lambda table: (table.board, table.number)):
-        boards.setdefault(table.board, []).append(table.number)
-    found = []
-    for numbers in boards.values():
-        if not all(number in done for number in numbers):
-            break
-        value = difference([done[number] for number in numbers], a, b, by=by, lowest_wins=lowest_wins)
-        if value is not None:
-            found.append(value)
-    return found
-
-
 class Sequential:
     """Tests "A is better than B" set by set and says when there is enough.
 
-    A generalised sequential probability ratio test of the differences' mean, measured in their own standard deviations:
-    `none` (A is no better) against `effect` (A is better by that much). If A is no better, "better" comes out in at most about
-    `alpha` of all tests, however long they run; if A is better by `effect`, "not better" in at most about `beta`. The verdict
-    stands once it is there, whatever is taken afterwards.
+    A generalised sequential probability ratio test of the mean difference, measured in the differences' own deviation:
+    `none` (A is no better) against `effect` (A is better by that much). If A is no better, "better" comes out in at
+    most about `alpha` of all tests, however long they run; if A is better by `effect`, "not better" in at most about
+    `beta`. The verdict stands once it is there, whatever is taken afterwards.
 
     Args:
         alpha: accepted share of false "better"; 0.05 for "better with 95 %".
@@ -173,14 +142,18 @@ class Sequential:
         self._none, self._effect, self._least = none, effect, least
         self._mean = 0.0
         self._squares = 0.0
+        self._cubes = 0.0
 
     def take(self, difference: float) -> Verdict | None:
         """Takes the difference of the next board set, in the order of the schedule, and returns the verdict so far."""
         if self.verdict is None:
             self.sets += 1
             off = difference - self._mean
-            self._mean += off / self.sets
-            self._squares += off * (difference - self._mean)
+            part = off / self.sets
+            last = self.sets - 1
+            self._mean += part
+            self._cubes += off * part * part * last * (last - 1) - 3 * part * self._squares
+            self._squares += off * part * last
             if self.sets >= self._least:
                 if self.ratio >= self.high:
                     self.verdict = "better"
@@ -193,7 +166,15 @@ class Sequential:
         """The logarithm of the likelihood ratio so far; a verdict falls where it leaves `low` to `high`."""
         if not self.sets:
             return 0.0
-        return _log_ratio(self.sets, self._mean, math.sqrt(self._squares / self.sets), self._none, self._effect)
+        deviation = math.sqrt(self._squares / self.sets)
+        if not deviation:
+            return _log_ratio(self.sets, _far(self._mean), self._none, self._effect)
+        # Who is mostly a little ahead and sometimes far behind looks better than he is while those sets are few: mean
+        # and deviation err together. Johnson's correction of t for skewness makes up for that.
+        size = self._mean / deviation
+        skewness = self._cubes / self.sets / deviation**3
+        size += skewness * (1 / (6 * self.sets) + size * size / 3)
+        return _log_ratio(self.sets, size, self._none, self._effect)
 
 
 def pentanomial_llr(counts: Sequence[float], low: float, high: float) -> float:
@@ -205,14 +186,15 @@ def pentanomial_llr(counts: Sequence[float], low: float, high: float) -> float:
         high: the other, above it.
     """
     pairs, mean, deviation = _moments(counts)
-    return _log_ratio(pairs, mean - 0.5, deviation, low * _NORMAL_ELO, high * _NORMAL_ELO) if pairs else 0.0
+    size = (mean - 0.5) / deviation if deviation else _far(mean - 0.5)
+    return _log_ratio(pairs, size, low * _NORMAL_ELO, high * _NORMAL_ELO)
 
 
 def normalized_elo(counts: Sequence[float], confidence: float = 0.95) -> Interval:
     """Returns the normalised Elo of pairs of games with its interval.
 
-    Where all pairs scored the same there is no deviation to measure by; pairs that were not seen then count a thousandth
-    each, so that the figure is finite. Without any pair it is 0.
+    Where all pairs scored the same there is no deviation to measure by; pairs that were not seen then count a
+    thousandth each, so that the figure is finite. Without any pair it is 0.
 
     Args:
         counts: how many pairs scored 0, ¼, ½, ¾ and 1.
@@ -238,11 +220,16 @@ def _moments(counts: Sequence[float]) -> tuple[float, float, float]:
     return pairs, mean, math.sqrt(squares / pairs)
 
 
-def _log_ratio(count: float, mean: float, deviation: float, low: float, high: float) -> float:
+def _far(mean: float) -> float:
+    """Returns the effect of a mean that never varied."""
+    return math.copysign(math.inf, mean) if mean else 0.0
+
+
+def _log_ratio(count: float, size: float, low: float, high: float) -> float:
+    """Returns the logarithm of the likelihood ratio of two effects, where `size` was found; all in deviations."""
     # Far beyond both effects each is as unlikely as the other and the ratio falls again: whoever won every set would be
     # tested for ever. The farthest that speaks for either side is therefore as far as it goes.
     half = (high - low) / 2
     peak = math.sqrt(1 + half * half)
-    size = mean / deviation if deviation else math.copysign(math.inf, mean) if mean else 0.0
     off = min(peak, max(-peak, size - (low + high) / 2))
     return count / 2 * math.log((1 + (off + half) ** 2) / (1 + (off - half) ** 2))

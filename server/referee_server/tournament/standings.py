@@ -1,8 +1,9 @@
 """The standings: one line an entrant, in an order that holds in the middle of a tournament as well as at its end.
 
 The rule, in full (`docs/results.md` has it for hosts): who was eliminated later stands before; who left stands behind
-those who stayed; then place points a table, byes included; then, among those still equal, direct comparison; then points of
-the game a table; first places a table; fewer faults a table; and whoever is equal in all of it shares the rank.
+those who stayed; then place points a table, byes included; then, among those still equal, direct comparison; then
+points of the game a table; first places a table; fewer faults a table; and whoever is equal in all of it shares the
+rank.
 """
 
 from __future__ import annotations

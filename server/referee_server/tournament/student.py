@@ -11,9 +11,20 @@ _MOST_TERMS = 500
 
 def two_sided(t: float, freedom: int) -> float:
     """Returns how likely a value at least as far from 0 as `t` is, with `freedom` (at least 1) degrees of freedom."""
+    if not t:
+        return 1.0
     if math.isinf(t):
         return 0.0
-    return _beta(freedom / (freedom + t * t), freedom / 2, 0.5)
+    # The regularised incomplete beta function of x, by its continued fraction from the side where it is quick; x and
+    # what it lacks to 1 are worked out apart, as near 1 the difference would be lost.
+    x, rest = freedom / (freedom + t * t), t * t / (freedom + t * t)
+    a, b = freedom / 2, 0.5
+    scale = math.exp(
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) - a * math.log1p(t * t / freedom)
+    ) * math.sqrt(rest)
+    if x < (a + 1) / (a + b + 2):
+        return scale * _fraction(x, a, b) / a
+    return 1 - scale * _fraction(rest, b, a) / b
 
 
 def quantile(confidence: float, freedom: int) -> float:
@@ -30,18 +41,9 @@ def quantile(confidence: float, freedom: int) -> float:
     return high
 
 
-def _beta(x: float, a: float, b: float) -> float:
-    """Returns the regularised incomplete beta function, by the continued fraction that is quick on the side it is for."""
-    if x <= 0 or x >= 1:
-        return min(1.0, max(0.0, x))
-    scale = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
-    if x < (a + 1) / (a + b + 2):
-        return scale * _fraction(x, a, b) / a
-    return 1 - scale * _fraction(1 - x, b, a) / b
-
-
 def _fraction(x: float, a: float, b: float) -> float:
-    # Lentz's method: numerators of the fraction go in pairs, and each pair multiplies the result by a factor that nears 1.
+    # Lentz's method: numerators of the fraction go in pairs, and each pair multiplies the result by a factor that
+    # nears 1.
     upper, lower = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))
     result = lower
     for m in range(1, _MOST_TERMS):
