@@ -15,8 +15,8 @@ from referee.v1 import error_reason_pb2 as reason_pb
 from referee_server import failpoints
 from referee_server.journal import AgentAdded, AgentRow
 from referee_server.match.errors import RefusedError
+from referee_server.match.names import check_name, fold_name
 from referee_server.tables.hall import Hall
-from referee_server.tables.names import check_name, fold_name
 from referee_server.tables.rates import STRANGERS_PER_S, Strangers
 
 _log = structlog.get_logger(__name__)

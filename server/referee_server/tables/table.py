@@ -355,7 +355,8 @@ class Table:
             self._timer = None
         self._asking.stop_waiting()
         state = match_pb2.MatchState.Name(match.state).removeprefix("MATCH_STATE_")
-        committer.store(SummaryChanged(self.match_id, state, self.summary().SerializeToString(), final=True))
+        final = match.revealed or not match.held_back
+        committer.store(SummaryChanged(self.match_id, state, self.summary().SerializeToString(), final=final))
         committer.then(self._tell_over)
         self._host.ended(self)
 
@@ -383,6 +384,8 @@ class Table:
             seats=[seat.to_message() for seat in match.seats],
             label=self.label,
             result=match.result,
+            tournament_id=match.created.tournament.tournament_id,
+            held_back=match.held_back and not match.revealed,
         )
 
     # Time.
