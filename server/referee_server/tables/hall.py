@@ -511,15 +511,14 @@ class Hall:
         """Offers matches to agents that have room, fills open seats, and seats the idle for practice."""
         if self.committer.failed is not None or self.halted or self.meter.late:
             return
+        room = seating.Room(self._sessions, self._tables.values())
         for table in list(self._tables.values()):
-            # One that was just cancelled stands here until its end is stored.
-            if table.match.filled_us is None and not table.match.over and not table.broken:
-                seating.fill_open_seats(table, self._sessions.values())
-            table.offer()
+            seating.seat_agents(table, room)
         if self.settings.practice:
             for session in sorted(self._sessions.values(), key=lambda one: one.idle_since_us):
                 rested = self.clock.now_us() >= session.rests_until_us
-                if not session.tables and session.hello.takes_open_seats and session.has_room and rested:
+                idle = not session.tables and session.agent_id not in room.awaited
+                if idle and session.hello.takes_open_seats and session.has_room and rested:
                     self._practise(session)
 
     def _practise(self, session: Session) -> None:
