@@ -124,6 +124,24 @@ class Resume(NamedTuple):
     nanos: int
 
 
+class Reveal(NamedTuple):
+    """The board set's last table has ended, so that the secret that was held back need not be any more."""
+
+
 Input: TypeAlias = (
-    Fill | OfferSeat | Ready | Decline | Ask | Answer | Stray | Choose | Tick | Lose | Regain | Accuse | Stop | Resume
+    Fill
+    | OfferSeat
+    | Ready
+    | Decline
+    | Ask
+    | Answer
+    | Stray
+    | Choose
+    | Tick
+    | Lose
+    | Regain
+    | Accuse
+    | Stop
+    | Resume
+    | Reveal
 )
