@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, cast
 
@@ -52,6 +55,25 @@ async def test_a_fresh_folder_goes_with_its_process(yard: Yard) -> None:
     assert [Path(folder).name] == yard.scratch()
     await yard.fleet.stop("anna")
     assert yard.scratch() == []
+
+
+async def test_where_there_is_no_room_for_a_fresh_folder_the_start_fails_in_words(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: object) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device", "/tmp/referee-1")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    text = "anna could not be started: No space left on device: /tmp/referee-1"
+    assert await yard.failed("plays") == StartFailure("not_started", text)
+
+
+async def test_fresh_folders_are_made_anew_when_somebody_tidied_them_up(yard: Yard) -> None:
+    await yard.started("plays")
+    await yard.fleet.stop("anna")
+    await asyncio.to_thread(shutil.rmtree, str(yard.fleet._scratch))
+    await yard.started("plays")
+    assert len(yard.scratch()) == 1
 
 
 @pytest.mark.parametrize(
