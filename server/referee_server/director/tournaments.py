@@ -87,6 +87,7 @@ class Tournaments:
             RefusedError: the request id was used for another, or nothing can be stored.
         """
         cup = parse_cup(toml)
+        Book.check(cup)
         self._hall.check_storage()
         earlier = self._hall.journal.tournament_by_request(request_id) if request_id else None
         if earlier is not None:
@@ -99,7 +100,6 @@ class Tournaments:
         tournament_id = event.tournament_created.tournament_id
         if self._hall.journal.tournament(tournament_id) is not None:
             raise CupError.of("seed", f"this tournament has been played from the same seed: {tournament_id}")
-        Book.read([event.SerializeToString()])
         now_ms = self._hall.clock.wall_ns() // 10**6
         self._hall.committer.store(TournamentAdded(tournament_id, request_id, master, now_ms, WAITING))
         await self.note(tournament_id, event.SerializeToString(), WAITING)
@@ -149,7 +149,7 @@ class Tournaments:
         try:
             await director.run()
         except ExecutorError as error:
-            _log.error("tournament_stopped", tournament_id=tournament_id, why=str(error))
+            _log.warning("tournament_stopped", tournament_id=tournament_id, why=str(error))
             raise
         finally:
             del self.running[tournament_id]
@@ -194,6 +194,22 @@ class Tournaments:
         """Ends a tournament; tables at play are cancelled. Returns once that is on record."""
         self.start(tournament_id).cancel()
         await self.wait(tournament_id)
+
+    async def change(self, tournament_id: str, toml: str) -> None:
+        """Gives a tournament that does not run another description, one with which it can go on.
+
+        Raises:
+            BookError: it makes another tournament of it.
+        """
+        book = self.book(tournament_id)
+        now_ns = self._hall.clock.wall_ns()
+        event = pb.TournamentEvent(
+            sequence=book.sequence + 1,
+            event_time=Timestamp(seconds=now_ns // 10**9, nanos=now_ns % 10**9),
+            tournament_changed=pb.TournamentChanged(toml=toml),
+        )
+        book.evolve(event)
+        await self.note(tournament_id, event.SerializeToString(), book.state)
 
     # What there is.
 

@@ -79,9 +79,12 @@ class Aborting(Protocol):
 def to_status(error: RefusedError) -> status_pb2.Status:
     """Returns a refusal as `google.rpc.Status` with its ErrorInfo, and BadRequest where a field is at fault."""
     details: list[Message] = [error_details_pb2.ErrorInfo(reason=error.name, domain=DOMAIN, metadata=error.metadata)]
-    if error.field:
-        violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=error.message)
-        details.append(error_details_pb2.BadRequest(field_violations=[violation]))
+    if error.violations:
+        violations = [
+            error_details_pb2.BadRequest.FieldViolation(field=field, description=description)
+            for field, description in error.violations
+        ]
+        details.append(error_details_pb2.BadRequest(field_violations=violations))
     status = status_pb2.Status(code=CODE_OF[error.reason], message=error.message)
     for detail in details:
         status.details.add().Pack(detail)

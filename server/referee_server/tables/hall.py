@@ -70,6 +70,7 @@ class Hall:
         meter: how late the referee is.
         housekeeper: keeps the journal in order.
         draining: whether the service is shutting down: nothing new is asked or started.
+        on_attached: told the id of every agent that has connected.
         on_ended: told the id of every match that has ended, once its end is stored.
         on_serving: told with False when the service cannot serve for now, and with True when it can again.
         stopped: set when the storage has failed; the service ends then.
@@ -102,6 +103,7 @@ class Hall:
         )
         self.meter = LatenessMeter(clock, self._seat_everybody)
         self.draining = False
+        self.on_attached: list[Callable[[str], None]] = []
         self.on_ended: list[Callable[[str], None]] = []
         self.on_serving: Callable[[bool], None] = lambda serving: None
         self._stalled_us = 0
@@ -416,6 +418,8 @@ class Hall:
             return
         self._sessions[agent_id] = session
         self._somebody_came.set()
+        for watch in tuple(self.on_attached):
+            watch(agent_id)
         for table in list(self._tables.values()):
             if table.seats_of(agent_id):
                 table.attach(session)
@@ -470,6 +474,12 @@ class Hall:
         for table in list(self._tables.values()):
             table.accuse(agent_id, match_pb2.FAULT_KIND_CRASH)
 
+    def absent(self, match_id: str, agent_id: str) -> None:
+        """Takes note that an agent does not come to a match, because its program could not be started."""
+        table = self._tables.get(match_id)
+        if table is not None:
+            self.committer.then(lambda: table.absent(agent_id))
+
     def end_stream(self, agent_id: str, why: RefusedError) -> None:
         """Ends an agent's stream, if it has one."""
         for session in (self._sessions.get(agent_id), self._arriving.get(agent_id)):
@@ -511,15 +521,14 @@ class Hall:
         """Offers matches to agents that have room, fills open seats, and seats the idle for practice."""
         if self.committer.failed is not None or self.halted or self.meter.late:
             return
+        room = seating.Room(self._sessions, self._tables.values())
         for table in list(self._tables.values()):
-            # One that was just cancelled stands here until its end is stored.
-            if table.match.filled_us is None and not table.match.over and not table.broken:
-                seating.fill_open_seats(table, self._sessions.values())
-            table.offer()
+            seating.seat_agents(table, room)
         if self.settings.practice:
             for session in sorted(self._sessions.values(), key=lambda one: one.idle_since_us):
                 rested = self.clock.now_us() >= session.rests_until_us
-                if not session.tables and session.hello.takes_open_seats and session.has_room and rested:
+                idle = not session.tables and session.agent_id not in room.awaited
+                if idle and session.hello.takes_open_seats and session.has_room and rested:
                     self._practise(session)
 
     def _practise(self, session: Session) -> None:

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from referee.v1 import match_pb2 as referee_dot_v1_dot_match__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1breferee/v1/tournament.proto\x12\nreferee.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16referee/v1/match.proto\"\xae\x04\n\x0fTournamentEvent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12.\n\nevent_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12;\n\x12tournament_created\x18\n \x01(\x0b\x32\x1d.referee.v1.TournamentCreatedH\x00\x12;\n\x12tournament_started\x18\x0b \x01(\x0b\x32\x1d.referee.v1.TournamentStartedH\x00\x12-\n\x0btable_ended\x18\x0c \x01(\x0b\x32\x16.referee.v1.TableEndedH\x00\x12\x35\n\x0f\x65ntrant_entered\x18\r \x01(\x0b\x32\x1a.referee.v1.EntrantEnteredH\x00\x12\x39\n\x11\x65ntrant_withdrawn\x18\x0e \x01(\x0b\x32\x1c.referee.v1.EntrantWithdrawnH\x00\x12\x39\n\x11tournament_paused\x18\x0f \x01(\x0b\x32\x1c.referee.v1.TournamentPausedH\x00\x12?\n\x14tournament_continued\x18\x10 \x01(\x0b\x32\x1f.referee.v1.TournamentContinuedH\x00\x12\x37\n\x10tournament_ended\x18\x11 \x01(\x0b\x32\x1b.referee.v1.TournamentEndedH\x00\x42\t\n\x07payload\"\x90\x01\n\x11TournamentCreated\x12\x15\n\rtournament_id\x18\x01 \x01(\t\x12\x0c\n\x04toml\x18\x02 \x01(\t\x12\x12\n\ncommitment\x18\x03 \x01(\t\x12\x10\n\x08unsealed\x18\x04 \x01(\x08\x12\x18\n\x10schedule_version\x18\x05 \x01(\x05\x12\x16\n\x0eserver_version\x18\x06 \x01(\t\"6\n\x11TournamentStarted\x12\x0e\n\x06nonces\x18\x01 \x03(\x0c\x12\x11\n\tisolation\x18\x02 \x03(\t\"\xea\x02\n\nTableEnded\x12\r\n\x05table\x18\x01 \x01(\x05\x12\r\n\x05round\x18\x02 \x01(\x05\x12\r\n\x05\x62oard\x18\x03 \x01(\x05\x12\r\n\x05group\x18\x04 \x01(\x05\x12\x10\n\x08\x65ntrants\x18\x05 \x03(\x11\x12\x0f\n\x07\x61ttempt\x18\x06 \x01(\x05\x12\x10\n\x08match_id\x18\x07 \x01(\t\x12%\n\x06reason\x18\x08 \x01(\x0e\x32\x15.referee.v1.EndReason\x12\r\n\x05sides\x18\t \x03(\x05\x12\x0e\n\x06totals\x18\n \x03(\x11\x12\x0e\n\x06places\x18\x0b \x03(\x05\x12&\n\x06\x66\x61ults\x18\x0c \x03(\x0b\x32\x16.referee.v1.SeatFaults\x12\x19\n\x11substitute_counts\x18\r \x03(\x05\x12\x0e\n\x06losses\x18\x0e \x03(\t\x12$\n\x05\x64\x65\x61ls\x18\x0f \x03(\x0b\x32\x15.referee.v1.TableDeal\x12\x0e\n\x06\x64igest\x18\x10 \x01(\x0c\x12\x0c\n\x04note\x18\x11 \x01(\t\"4\n\nSeatFaults\x12&\n\x06\x63ounts\x18\x01 \x03(\x0b\x32\x16.referee.v1.FaultCount\"@\n\nFaultCount\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.referee.v1.FaultKind\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\"X\n\tTableDeal\x12\x0c\n\x04\x64\x65\x61l\x18\x01 \x01(\x05\x12\x0e\n\x06\x64\x65\x61ler\x18\x02 \x01(\x05\x12\x0e\n\x06scores\x18\x03 \x03(\x11\x12\x0c\n\x04kind\x18\x04 \x01(\t\x12\x0f\n\x07\x63ounted\x18\x05 \x01(\x08\"\x1e\n\x0e\x45ntrantEntered\x12\x0c\n\x04toml\x18\x01 \x01(\t\"#\n\x10\x45ntrantWithdrawn\x12\x0f\n\x07\x65ntrant\x18\x01 \x01(\x05\"\x12\n\x10TournamentPaused\"\x15\n\x13TournamentContinued\"I\n\x0fTournamentEnded\x12\x11\n\tcancelled\x18\x01 \x01(\x08\x12\x0c\n\x04note\x18\x02 \x01(\t\x12\x15\n\rmaster_secret\x18\x03 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1breferee/v1/tournament.proto\x12\nreferee.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16referee/v1/match.proto\"\xeb\x04\n\x0fTournamentEvent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12.\n\nevent_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12;\n\x12tournament_created\x18\n \x01(\x0b\x32\x1d.referee.v1.TournamentCreatedH\x00\x12;\n\x12tournament_started\x18\x0b \x01(\x0b\x32\x1d.referee.v1.TournamentStartedH\x00\x12-\n\x0btable_ended\x18\x0c \x01(\x0b\x32\x16.referee.v1.TableEndedH\x00\x12\x35\n\x0f\x65ntrant_entered\x18\r \x01(\x0b\x32\x1a.referee.v1.EntrantEnteredH\x00\x12\x39\n\x11\x65ntrant_withdrawn\x18\x0e \x01(\x0b\x32\x1c.referee.v1.EntrantWithdrawnH\x00\x12\x39\n\x11tournament_paused\x18\x0f \x01(\x0b\x32\x1c.referee.v1.TournamentPausedH\x00\x12?\n\x14tournament_continued\x18\x10 \x01(\x0b\x32\x1f.referee.v1.TournamentContinuedH\x00\x12\x37\n\x10tournament_ended\x18\x11 \x01(\x0b\x32\x1b.referee.v1.TournamentEndedH\x00\x12;\n\x12tournament_changed\x18\x12 \x01(\x0b\x32\x1d.referee.v1.TournamentChangedH\x00\x42\t\n\x07payload\"\x90\x01\n\x11TournamentCreated\x12\x15\n\rtournament_id\x18\x01 \x01(\t\x12\x0c\n\x04toml\x18\x02 \x01(\t\x12\x12\n\ncommitment\x18\x03 \x01(\t\x12\x10\n\x08unsealed\x18\x04 \x01(\x08\x12\x18\n\x10schedule_version\x18\x05 \x01(\x05\x12\x16\n\x0eserver_version\x18\x06 \x01(\t\"6\n\x11TournamentStarted\x12\x0e\n\x06nonces\x18\x01 \x03(\x0c\x12\x11\n\tisolation\x18\x02 \x03(\t\"\xea\x02\n\nTableEnded\x12\r\n\x05table\x18\x01 \x01(\x05\x12\r\n\x05round\x18\x02 \x01(\x05\x12\r\n\x05\x62oard\x18\x03 \x01(\x05\x12\r\n\x05group\x18\x04 \x01(\x05\x12\x10\n\x08\x65ntrants\x18\x05 \x03(\x11\x12\x0f\n\x07\x61ttempt\x18\x06 \x01(\x05\x12\x10\n\x08match_id\x18\x07 \x01(\t\x12%\n\x06reason\x18\x08 \x01(\x0e\x32\x15.referee.v1.EndReason\x12\r\n\x05sides\x18\t \x03(\x05\x12\x0e\n\x06totals\x18\n \x03(\x11\x12\x0e\n\x06places\x18\x0b \x03(\x05\x12&\n\x06\x66\x61ults\x18\x0c \x03(\x0b\x32\x16.referee.v1.SeatFaults\x12\x19\n\x11substitute_counts\x18\r \x03(\x05\x12\x0e\n\x06losses\x18\x0e \x03(\t\x12$\n\x05\x64\x65\x61ls\x18\x0f \x03(\x0b\x32\x15.referee.v1.TableDeal\x12\x0e\n\x06\x64igest\x18\x10 \x01(\x0c\x12\x0c\n\x04said\x18\x11 \x03(\t\"4\n\nSeatFaults\x12&\n\x06\x63ounts\x18\x01 \x03(\x0b\x32\x16.referee.v1.FaultCount\"@\n\nFaultCount\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.referee.v1.FaultKind\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\"X\n\tTableDeal\x12\x0c\n\x04\x64\x65\x61l\x18\x01 \x01(\x05\x12\x0e\n\x06\x64\x65\x61ler\x18\x02 \x01(\x05\x12\x0e\n\x06scores\x18\x03 \x03(\x11\x12\x0c\n\x04kind\x18\x04 \x01(\t\x12\x0f\n\x07\x63ounted\x18\x05 \x01(\x08\"B\n\x0e\x45ntrantEntered\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\"\n\x04seat\x18\x02 \x01(\x0b\x32\x14.referee.v1.SeatSpec\"#\n\x10\x45ntrantWithdrawn\x12\x0f\n\x07\x65ntrant\x18\x01 \x01(\x05\"\x12\n\x10TournamentPaused\"\x15\n\x13TournamentContinued\"!\n\x11TournamentChanged\x12\x0c\n\x04toml\x18\x01 \x01(\t\"I\n\x0fTournamentEnded\x12\x11\n\tcancelled\x18\x01 \x01(\x08\x12\x0c\n\x04note\x18\x02 \x01(\t\x12\x15\n\rmaster_secret\x18\x03 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,27 +34,29 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'referee.v1.tournament_pb2',
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_TOURNAMENTEVENT']._serialized_start=101
-  _globals['_TOURNAMENTEVENT']._serialized_end=659
-  _globals['_TOURNAMENTCREATED']._serialized_start=662
-  _globals['_TOURNAMENTCREATED']._serialized_end=806
-  _globals['_TOURNAMENTSTARTED']._serialized_start=808
-  _globals['_TOURNAMENTSTARTED']._serialized_end=862
-  _globals['_TABLEENDED']._serialized_start=865
-  _globals['_TABLEENDED']._serialized_end=1227
-  _globals['_SEATFAULTS']._serialized_start=1229
-  _globals['_SEATFAULTS']._serialized_end=1281
-  _globals['_FAULTCOUNT']._serialized_start=1283
-  _globals['_FAULTCOUNT']._serialized_end=1347
-  _globals['_TABLEDEAL']._serialized_start=1349
-  _globals['_TABLEDEAL']._serialized_end=1437
-  _globals['_ENTRANTENTERED']._serialized_start=1439
-  _globals['_ENTRANTENTERED']._serialized_end=1469
-  _globals['_ENTRANTWITHDRAWN']._serialized_start=1471
-  _globals['_ENTRANTWITHDRAWN']._serialized_end=1506
-  _globals['_TOURNAMENTPAUSED']._serialized_start=1508
-  _globals['_TOURNAMENTPAUSED']._serialized_end=1526
-  _globals['_TOURNAMENTCONTINUED']._serialized_start=1528
-  _globals['_TOURNAMENTCONTINUED']._serialized_end=1549
-  _globals['_TOURNAMENTENDED']._serialized_start=1551
-  _globals['_TOURNAMENTENDED']._serialized_end=1624
+  _globals['_TOURNAMENTEVENT']._serialized_end=720
+  _globals['_TOURNAMENTCREATED']._serialized_start=723
+  _globals['_TOURNAMENTCREATED']._serialized_end=867
+  _globals['_TOURNAMENTSTARTED']._serialized_start=869
+  _globals['_TOURNAMENTSTARTED']._serialized_end=923
+  _globals['_TABLEENDED']._serialized_start=926
+  _globals['_TABLEENDED']._serialized_end=1288
+  _globals['_SEATFAULTS']._serialized_start=1290
+  _globals['_SEATFAULTS']._serialized_end=1342
+  _globals['_FAULTCOUNT']._serialized_start=1344
+  _globals['_FAULTCOUNT']._serialized_end=1408
+  _globals['_TABLEDEAL']._serialized_start=1410
+  _globals['_TABLEDEAL']._serialized_end=1498
+  _globals['_ENTRANTENTERED']._serialized_start=1500
+  _globals['_ENTRANTENTERED']._serialized_end=1566
+  _globals['_ENTRANTWITHDRAWN']._serialized_start=1568
+  _globals['_ENTRANTWITHDRAWN']._serialized_end=1603
+  _globals['_TOURNAMENTPAUSED']._serialized_start=1605
+  _globals['_TOURNAMENTPAUSED']._serialized_end=1623
+  _globals['_TOURNAMENTCONTINUED']._serialized_start=1625
+  _globals['_TOURNAMENTCONTINUED']._serialized_end=1646
+  _globals['_TOURNAMENTCHANGED']._serialized_start=1648
+  _globals['_TOURNAMENTCHANGED']._serialized_end=1681
+  _globals['_TOURNAMENTENDED']._serialized_start=1683
+  _globals['_TOURNAMENTENDED']._serialized_end=1756
 # @@protoc_insertion_point(module_scope)

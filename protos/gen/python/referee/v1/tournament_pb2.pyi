@@ -36,6 +36,7 @@ class TournamentEvent(_message.Message):
     TOURNAMENT_PAUSED_FIELD_NUMBER: _builtins.int
     TOURNAMENT_CONTINUED_FIELD_NUMBER: _builtins.int
     TOURNAMENT_ENDED_FIELD_NUMBER: _builtins.int
+    TOURNAMENT_CHANGED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Number of the fact, from 1, without gaps."""
     @_builtins.property
@@ -74,6 +75,10 @@ class TournamentEvent(_message.Message):
     def tournament_ended(self) -> Global___TournamentEnded:
         """The tournament has ended."""
 
+    @_builtins.property
+    def tournament_changed(self) -> Global___TournamentChanged:
+        """Its description was changed."""
+
     def __init__(
         self,
         *,
@@ -87,12 +92,13 @@ class TournamentEvent(_message.Message):
         tournament_paused: Global___TournamentPaused | None = ...,
         tournament_continued: Global___TournamentContinued | None = ...,
         tournament_ended: Global___TournamentEnded | None = ...,
+        tournament_changed: Global___TournamentChanged | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["entrant_entered", b"entrant_entered", "entrant_withdrawn", b"entrant_withdrawn", "event_time", b"event_time", "payload", b"payload", "table_ended", b"table_ended", "tournament_continued", b"tournament_continued", "tournament_created", b"tournament_created", "tournament_ended", b"tournament_ended", "tournament_paused", b"tournament_paused", "tournament_started", b"tournament_started"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["entrant_entered", b"entrant_entered", "entrant_withdrawn", b"entrant_withdrawn", "event_time", b"event_time", "payload", b"payload", "table_ended", b"table_ended", "tournament_changed", b"tournament_changed", "tournament_continued", b"tournament_continued", "tournament_created", b"tournament_created", "tournament_ended", b"tournament_ended", "tournament_paused", b"tournament_paused", "tournament_started", b"tournament_started"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entrant_entered", b"entrant_entered", "entrant_withdrawn", b"entrant_withdrawn", "event_time", b"event_time", "payload", b"payload", "sequence", b"sequence", "table_ended", b"table_ended", "tournament_continued", b"tournament_continued", "tournament_created", b"tournament_created", "tournament_ended", b"tournament_ended", "tournament_paused", b"tournament_paused", "tournament_started", b"tournament_started"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entrant_entered", b"entrant_entered", "entrant_withdrawn", b"entrant_withdrawn", "event_time", b"event_time", "payload", b"payload", "sequence", b"sequence", "table_ended", b"table_ended", "tournament_changed", b"tournament_changed", "tournament_continued", b"tournament_continued", "tournament_created", b"tournament_created", "tournament_ended", b"tournament_ended", "tournament_paused", b"tournament_paused", "tournament_started", b"tournament_started"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["tournament_created", "tournament_started", "table_ended", "entrant_entered", "entrant_withdrawn", "tournament_paused", "tournament_continued", "tournament_ended"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["tournament_created", "tournament_started", "table_ended", "entrant_entered", "entrant_withdrawn", "tournament_paused", "tournament_continued", "tournament_ended", "tournament_changed"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -194,7 +200,7 @@ class TableEnded(_message.Message):
     LOSSES_FIELD_NUMBER: _builtins.int
     DEALS_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
-    NOTE_FIELD_NUMBER: _builtins.int
+    SAID_FIELD_NUMBER: _builtins.int
     table: _builtins.int
     """Number of the table in the schedule, from 0."""
     round: _builtins.int
@@ -211,8 +217,6 @@ class TableEnded(_message.Message):
     """Why it ended."""
     digest: _builtins.bytes
     """Digest of the match's log when it ended."""
-    note: _builtins.str
-    """What else there is to say, such as what a program printed that did not start."""
     @_builtins.property
     def entrants(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Who sat where: entrants by number, negative for house bots that fill seats."""
@@ -245,6 +249,12 @@ class TableEnded(_message.Message):
     def deals(self) -> _containers.RepeatedCompositeFieldContainer[Global___TableDeal]:
         """Its deals."""
 
+    @_builtins.property
+    def said(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """By seat, what there is to say of a program that failed: why it did not start, or the last it printed. Empty where
+        nothing failed.
+        """
+
     def __init__(
         self,
         *,
@@ -264,11 +274,11 @@ class TableEnded(_message.Message):
         losses: _abc.Iterable[_builtins.str] | None = ...,
         deals: _abc.Iterable[Global___TableDeal] | None = ...,
         digest: _builtins.bytes = ...,
-        note: _builtins.str = ...,
+        said: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "board", b"board", "deals", b"deals", "digest", b"digest", "entrants", b"entrants", "faults", b"faults", "group", b"group", "losses", b"losses", "match_id", b"match_id", "note", b"note", "places", b"places", "reason", b"reason", "round", b"round", "sides", b"sides", "substitute_counts", b"substitute_counts", "table", b"table", "totals", b"totals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "board", b"board", "deals", b"deals", "digest", b"digest", "entrants", b"entrants", "faults", b"faults", "group", b"group", "losses", b"losses", "match_id", b"match_id", "places", b"places", "reason", b"reason", "round", b"round", "said", b"said", "sides", b"sides", "substitute_counts", b"substitute_counts", "table", b"table", "totals", b"totals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -370,17 +380,23 @@ class EntrantEntered(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    TOML_FIELD_NUMBER: _builtins.int
-    toml: _builtins.str
-    """Its entry, TOML as in the description: one `[[entrant]]`."""
+    NAME_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The name in the standings."""
+    @_builtins.property
+    def seat(self) -> _match_pb2.SeatSpec:
+        """Who it is: a house bot, or a registered agent."""
+
     def __init__(
         self,
         *,
-        toml: _builtins.str = ...,
+        name: _builtins.str = ...,
+        seat: _match_pb2.SeatSpec | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["toml", b"toml"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -441,6 +457,28 @@ class TournamentContinued(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TournamentContinued: _TypeAlias = TournamentContinued  # noqa: Y015
+
+@_typing.final
+class TournamentChanged(_message.Message):
+    """Its description was changed by the host, in what changes neither who meets whom nor over which cards."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOML_FIELD_NUMBER: _builtins.int
+    toml: _builtins.str
+    """The description from now on, TOML."""
+    def __init__(
+        self,
+        *,
+        toml: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["toml", b"toml"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TournamentChanged: _TypeAlias = TournamentChanged  # noqa: Y015
 
 @_typing.final
 class TournamentEnded(_message.Message):
