@@ -53,13 +53,13 @@ class Meetings:
         """Returns how often two entrants were partners."""
         return self._with.get((a, b) if a < b else (b, a), 0)
 
-    def add(self, group: Sequence[int]) -> None:
-        """Notes that a group met; house bots are nobody."""
+    def add(self, group: Sequence[int], times: int = 1) -> None:
+        """Notes that a group met; house bots are nobody. -1 takes it back."""
         for i, j in combinations(range(len(group)), 2):
             a, b = sorted((group[i], group[j]))
             if a >= 0:
                 book = self._with if self._pairs and j - i == 2 else self._against
-                book[a, b] += 1
+                book[a, b] += times
 
     def cost(self, group: Sequence[int]) -> int:
         """Returns how stale a group is: 0 where nobody met anybody else of it before."""
