@@ -19,8 +19,8 @@ from referee_server.tournament.formats.sample import filled
 _SLOTS: Final = 20_000
 """How many seats at most are planned at once; up to that many in all, seats come out even at every round."""
 _WINDOW: Final = 8  # groups kept for each entrant, but at least
-_LEAST: Final = 1_000
-_TRIES: Final = 60  # steps beyond the straight way that a round may cost
+_LEAST: Final = 500
+_TRIES: Final = 30  # steps beyond the straight way that a round may cost
 
 
 def scattered(items: int, size: int) -> Iterator[tuple[int, ...]]:
@@ -158,6 +158,8 @@ class EveryGroup:
 
     def _enter(self, field: tuple[int, ...]) -> None:
         """Drops the groups of those who left and opens a stream for everyone who is new."""
+        if field == self._field:
+            return
         for left in set(self._field) - set(field):
             for key in list(self._at[left]):
                 self._drop(key)

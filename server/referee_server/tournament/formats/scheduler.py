@@ -106,6 +106,7 @@ class Scheduler:
         self._format = _format(plan, self._history)
         self._from = dict.fromkeys(range(plan.entrants), 0)
         self._until: dict[int, int] = {}
+        self._known_field: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())  # with what it depends on
         self._round = 0
         self._board = 0
         self._queue: deque[tuple[Round, list[tuple[int, ...]]]] = deque()  # planned, not yet paired; with seated tables
@@ -223,7 +224,12 @@ class Scheduler:
 
     def _field(self) -> tuple[int, ...]:
         now, until = self._round, self._until
-        return tuple(e for e, first in self._from.items() if first <= now and (e not in until or now < until[e]))
+        key = now, len(self._from), len(until)
+        if key != self._known_field[0]:
+            field = tuple(e for e, first in self._from.items() if first <= now and (e not in until or now < until[e]))
+            # The very object if nothing changed, so that comparing it costs nothing.
+            self._known_field = key, self._known_field[1] if field == self._known_field[1] else field
+        return self._known_field[1]
 
     def _drop_stale(self, field: tuple[int, ...]) -> None:
         if self._queue and field != self._queued_for:

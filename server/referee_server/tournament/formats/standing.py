@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Final
@@ -12,6 +13,7 @@ from referee_server.tournament.formats.plan import Plan, swiss_rounds
 from referee_server.tournament.formats.sample import filled, playable
 
 _REACH: Final = 64  # places up and down within which a Swiss looks for somebody new
+_APART: Final = 2  # rounds for which those who met on a ladder should not meet again
 _SWEEPS: Final = 10
 _SEARCHED: Final = 256  # entrants up to which a round of twos is searched for, where exchanging fails
 _STEPS: Final = 20_000  # of the search for a round of twos in which nobody meets again
@@ -48,7 +50,7 @@ class Swiss:
         return [closed(made, left, self._plan, number)]
 
     def undo(self, rounds: Sequence[Round]) -> None:
-        """Takes back rounds that will not be paired: nothing was kept of them."""
+        """Takes back nothing: every round waits for the one before."""
 
     def _folded(self, order: list[int]) -> Iterator[tuple[int, ...]]:
         """Yields groups of a bracket: the first of its upper part with the first of its next part, and so on."""
@@ -73,6 +75,7 @@ class Ladder:
         self._plan = plan
         self._history = history
         self._average = (len(plan.sides) - 1) / 2
+        self._recent: deque[Round] = deque(maxlen=_APART)
         self._drawn = {entrant: place for place, entrant in enumerate(self._draw())}
 
     def over(self, number: int, field: tuple[int, ...]) -> bool:
@@ -87,12 +90,16 @@ class Ladder:
         order = sorted(field, key=lambda entrant: (-self.mean(entrant), self._drawn.get(entrant, entrant)))
         order, left = leave_over(order, n, self._history)
         groups = [order[i : i + n] for i in range(0, len(order), n)]
-        freshen(groups, self._history.meetings, n)
+        recent = Meetings(self._plan)
+        for group in (group for made in self._recent for group in made.groups):
+            recent.add(group)
+        freshen(groups, recent, n)
         made = [_partnered(group, self._history.meetings, self._plan) for group in groups]
-        return [closed(made, left, self._plan, number)]
+        self._recent.append(closed(made, left, self._plan, number))
+        return [self._recent[-1]]
 
     def undo(self, rounds: Sequence[Round]) -> None:
-        """Takes back rounds that will not be paired: nothing was kept of them."""
+        """Takes back nothing: every round waits for the one before."""
 
     def mean(self, entrant: int) -> float:
         """Returns place points a table, as if four average tables had been played before."""
