@@ -89,10 +89,15 @@ def test_in_a_swiss_large_enough_nobody_meets_again(entrants: int, seats: int, n
     assert max(met.values()) == 1
 
 
-@pytest.mark.parametrize(
-    ("entrants", "sides"), [(16, alone(2)), (17, alone(2)), (15, alone(3)), (24, alone(4)), (16, PAIRS)]
-)
-def test_a_swiss_seats_everyone_within_three(entrants: int, sides: tuple[tuple[int, ...], ...]) -> None:
+@pytest.mark.parametrize("entrants", [8, 9, 16, 17, 40, 101])
+@pytest.mark.parametrize("order", [1, 3, 7])
+def test_a_swiss_of_twos_seats_everyone_within_two(entrants: int, order: int) -> None:
+    plan = Plan("swiss", entrants, alone(2))
+    assert spread(plan, played(plan, lambda entrant: entrant * order % 103)).seats <= 2
+
+
+@pytest.mark.parametrize(("entrants", "sides"), [(15, alone(3)), (24, alone(4)), (16, PAIRS)])
+def test_a_larger_swiss_seats_everyone_within_three(entrants: int, sides: tuple[tuple[int, ...], ...]) -> None:
     plan = Plan("swiss", entrants, sides, rounds=8)
     assert spread(plan, played(plan)).seats <= 3
 

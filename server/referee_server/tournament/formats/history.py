@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from referee_server.tournament.formats.plan import Plan, bye_worth
+from referee_server.tournament.formats.seating import Seats
 from referee_server.tournament.model import Outcome
 
 # A partnership counts like two meetings, because with four at a table there are twice as many opponents as partners;
@@ -85,6 +86,7 @@ class History:
         byes: how many rounds without a table, by entrant.
         spare: how often an entrant was left over, whether it had a bye or met house bots.
         meetings: who met whom.
+        seats: who sat where.
         last: place points in the last round played, by entrant.
     """
 
@@ -96,6 +98,7 @@ class History:
         self.byes: defaultdict[int, int] = defaultdict(int)
         self.spare: defaultdict[int, int] = defaultdict(int)
         self.meetings = Meetings(plan)
+        self.seats = Seats(plan)
         self.last: defaultdict[int, float] = defaultdict(float)
 
     def release(self, made: Round) -> None:

@@ -15,7 +15,6 @@ from referee_server.tournament.formats.history import History, Round
 from referee_server.tournament.formats.knockout import Knockout
 from referee_server.tournament.formats.plan import Plan, check, count
 from referee_server.tournament.formats.sample import Sample
-from referee_server.tournament.formats.seating import Seats
 from referee_server.tournament.formats.solo import Solo
 from referee_server.tournament.formats.standing import Ladder, Swiss
 from referee_server.tournament.model import Outcome, Table
@@ -102,7 +101,6 @@ class Scheduler:
         self._plan = plan
         self._ahead = ahead
         self._history = History(plan)
-        self._seats = Seats(plan)
         self._format = _format(plan, self._history)
         self._from = dict.fromkeys(range(plan.entrants), 0)
         self._until: dict[int, int] = {}
@@ -256,7 +254,7 @@ class Scheduler:
                 yield [(*group[-i % 2 :], *group[: -i % 2]) for i in range(plan.sets) for group in made.groups]
         else:
             tables = [group for made in rounds for _ in range(plan.sets) for group in made.groups]
-            seated = iter(self._seats.arrange(tables))
+            seated = iter(self._history.seats.arrange(tables))
             yield from (list(islice(seated, plan.sets * len(made.groups))) for made in rounds)
 
     def _pair(self, made: Round, tables: Sequence[tuple[int, ...]]) -> None:
@@ -268,7 +266,7 @@ class Scheduler:
             seats = self._alone(members[0], board) if plan.solo else members
             self.tables.append(Table(len(self.tables), self._round, board, i % groups, seats))
         self._board += len(tables) if plan.duplicate == "none" else plan.sets if groups else 0
-        self._seats.sit(tables)
+        self._history.seats.sit(tables)
         self._history.release(made)
         self._round += 1
 
