@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Final
 
+from fuzz.echo import without_own
 from fuzz.generate import Generator
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import match_pb2
@@ -146,7 +147,7 @@ class FuzzWorld(World):
         agents = [agent.token for agent in self.agents]
         tokens = (HOST_TOKEN, HOST_TOKEN, HOST_TOKEN, *agents, None, "00" * 32, "xyz", "é", "a" * 5_000)
         token = self._fuzz.choice(tokens)
-        call = Call(token, lambda got: self._got(name, token, got), lambda: self._done(name, call))
+        call = Call(token, lambda got: self._got(name, token, got), lambda: self._done(name, call, data))
         call.start(self.referee.loop, self.referee.handlers[name], data)
         if _METHODS[name].server_streaming:
             self.after(_STREAM_US, call.cancel)
@@ -158,11 +159,11 @@ class FuzzWorld(World):
             if leaks and name != "MatchService/WatchMatch":
                 self.fail(f"{name} tells a secret")
 
-    def _done(self, name: str, call: Call) -> None:
+    def _done(self, name: str, call: Call, data: bytes) -> None:
         if call.status is None:
             return
         reason = self.guard(lambda: reason_of(call.status)) or ""
-        self.check_text(call.status[1])
+        self.check_text(without_own(call.status[1], _METHODS[name].input_type, data))
         code = call.status[0]
         what = f"{name} {reason or code}"
         self.statuses[what] = self.statuses.get(what, 0) + 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from google.protobuf.message import Message
@@ -39,6 +39,8 @@ def texts(message: Message) -> Iterator[str]:
     """Yields every text in a message."""
     for field, value in message.ListFields():
         values = value if field.is_repeated else [value]
+        if isinstance(value, Mapping):
+            values = [*value, *value.values()]
         for one in values:
             if isinstance(one, str):
                 yield one

@@ -43,6 +43,9 @@ def test_a_seed_always_gives_the_same_world() -> None:
         (178, "an agent busy elsewhere is no no-show"),
         (1338, "no outcome is told that the rules failed over"),
         (2533, "nobody is seated at a table that was cancelled"),
+        (10806, "no two matches wait for each other's agents"),
+        (11273, "who is told while the referee stands still is told when it goes on"),
+        (20201, "what storing a creation takes is no time in which to come"),
     ],
 )
 def test_a_seed_that_once_failed_passes(seed: int, fact: str) -> None:

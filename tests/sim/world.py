@@ -422,7 +422,7 @@ class World:
         """Lets what is on its way arrive, and looks at what everybody was told."""
         for agent in self.agents:
             agent.quiet = True
-        began_us = self.now_us
+        began_us = self.loop_us()  # it may stand still
         while self.now_us < max(began_us, self._started_us) + 3_000_000 or self.referee is None:
             self._step()
         for agent in self.agents:
@@ -431,7 +431,7 @@ class World:
                 check(not missing, f"{agent.name} was never told that {missing} are over")
         for match_id in self.ledger.matches:
             self._fetch(match_id)
-        until_us = self.now_us + 1_000_000
+        until_us = self.loop_us() + 1_000_000
         while self.now_us < until_us or self.referee is None:
             self._step()
 

@@ -14,9 +14,9 @@ from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import event_pb2, match_pb2
 from referee_server.journal import AgentAdded, Journal, MemoryJournal, StorageError
 from referee_server.match import inputs
+from referee_server.match.names import fold_name
 from referee_server.match.verify import Report, parse, verify
 from referee_server.tables.hall import Hall, HallSettings
-from referee_server.tables.names import fold_name
 from referee_server.tables.session import Session
 from referee_server.tables.table import Table
 from tables.fake_clock import FakeClock

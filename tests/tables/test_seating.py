@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from itertools import pairwise
 
@@ -73,7 +74,7 @@ async def test_an_agent_is_offered_no_more_matches_than_it_takes(room: Room) -> 
     ids = [room.hall.create(duel()) for _ in range(4)]
     await room.quiet()
     assert [offered.match_id for offered in anna.of("match_offered")] == ids[:2]
-    assert len(bert.of("match_offered")) == 4
+    assert [offered.match_id for offered in bert.of("match_offered")] == ids[:2]
 
 
 async def test_an_agent_that_connects_later_is_offered_no_more_matches_than_it_takes(room: Room) -> None:
@@ -102,28 +103,66 @@ async def test_an_agent_that_is_only_busy_is_no_no_show(room: Room) -> None:
     first = await room.started(duel(clock=clock), anna, bert)
     second = room.hall.create(duel())
     await room.quiet()
-    bert.ready(second)
     await room.pass_time(1_000 * S)
     assert room.table(second).match.state == WAITING
     await room.play_out(first)
     anna.ready(second)
+    bert.ready(second)
     await room.quiet()
     await room.play_out(second)
     assert room.check(second).match.state == match_pb2.MATCH_STATE_FINISHED
 
 
 async def test_a_busy_agent_is_not_blamed_for_another_that_does_not_get_ready(room: Room) -> None:
-    anna, bert = await room.connect("anna"), await room.connect("bert", max_matches=9)
-    first = await room.started(duel(clock=match_pb2.Clock(untimed=True)), anna, bert)
-    second = room.hall.create(duel())
+    room.register("anna", "bert", "cleo")
+    clock = match_pb2.Clock(connect_ms=300_000)
+    first = room.hall.create(duel("bert", "cleo", clock=clock))
+    second = room.hall.create(duel("anna", "bert", clock=clock))
     await room.quiet()
+    anna = await room.connect("anna")
+    assert [offered.match_id for offered in anna.of("match_offered")] == [second]
+    bert = await room.connect("bert")
+    assert [offered.match_id for offered in bert.of("match_offered")] == [first]
+    bert.ready(first)
     await room.pass_time(60 * S - 1)
     assert room.table(second).match.state == WAITING
     await room.pass_time(1)
     [ruled] = room.of_log(second, "fault_ruled")
-    assert (ruled.seat, ruled.kind) == (1, match_pb2.FAULT_KIND_START_TIMEOUT)
+    assert (ruled.seat, ruled.kind) == (0, match_pb2.FAULT_KIND_START_TIMEOUT)
     assert room.check(second).ended
     assert first in room.hall.running
+
+
+async def test_matches_whose_agents_wait_for_each_other_begin_one_after_the_other(room: Room) -> None:
+    names = ("anna", "bert", "cleo")
+    players = [await room.connect(name, takes_open_seats=True) for name in names]
+    pairs = [("anna", "bert"), ("bert", "cleo"), ("cleo", "anna"), ("open", "anna"), ("open", "bert"), ("cleo", "open")]
+    ids = [room.hall.create(duel(*pair)) for pair in pairs]
+    async with asyncio.timeout(5):
+        while room.hall.running:
+            await room.quiet()
+            for player in players:
+                for offered in player.of("match_offered"):
+                    table = player.session.tables.get(offered.match_id)
+                    if table is not None and not table.match.seats[offered.seat].ready:
+                        player.ready(offered.match_id)
+            await room.quiet()
+            await room.play_out(*[one for one in ids if one in room.hall.running and room.table(one).match.engine])
+    assert {room.check(match_id).match.state for match_id in ids} == {match_pb2.MATCH_STATE_FINISHED}
+
+
+async def test_who_has_to_come_back_to_a_match_is_waited_for_by_no_other(room: Room) -> None:
+    anna, bert = await room.connect("anna"), await room.connect("bert")
+    first = room.hall.create(duel())
+    await room.quiet()
+    anna.ready(first)
+    bert.ready(first)
+    await room.quiet()
+    anna.gone()
+    cleo = await room.connect("cleo")
+    room.hall.create(duel("anna", "cleo"))
+    await room.quiet()
+    assert cleo.of("match_offered") == []
 
 
 async def test_who_is_not_there_in_time_is_a_no_show_at_the_very_limit(room: Room) -> None:
@@ -149,6 +188,19 @@ async def test_practice_seats_an_idle_agent_with_house_bots() -> None:
     [offered] = anna.of("match_offered")
     assert Counter(seat.kind for seat in offered.seats)[match_pb2.SEAT_KIND_AGENT] == 1
     assert offered.seats[offered.seat].name == "anna"
+    await room.close()
+
+
+async def test_practice_leaves_alone_whom_a_match_waits_for() -> None:
+    room = Room(settings=HallSettings(practice=True))
+    anna, bert = await room.connect("anna"), await room.connect("bert")
+    first = await room.started(duel(clock=match_pb2.Clock(untimed=True)), anna, bert)
+    room.register("cleo")
+    second = room.hall.create(duel("anna", "cleo"))
+    cleo = await room.connect("cleo", takes_open_seats=True)
+    assert cleo.of("match_offered") == []
+    await room.play_out(first)
+    assert [offered.match_id for offered in cleo.of("match_offered")] == [second]
     await room.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -12,13 +13,18 @@ from typing import Self
 import grpc
 import structlog
 
+from referee_server.agents.local import LocalAgents
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure
+from referee_server.director.local import LocalExecutor
+from referee_server.director.programs import LocalPrograms, Place
+from referee_server.director.tournaments import Tournaments
 from referee_server.journal import Durability, StorageError
 from referee_server.rpc.gate import Gate
 from referee_server.rpc.server import AddressError, Patience, ServerTls, add_services, listen, options, set_serving
 from referee_server.tables.clock import MonotonicClock
 from referee_server.tables.hall import Hall, HallSettings
+from referee_server.tournament.book import Book
 
 _log = structlog.get_logger(__name__)
 
@@ -56,6 +62,21 @@ class TlsFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramSettings:
+    """How programs of tournaments are started.
+
+    Attributes:
+        agents: the launcher, made before gRPC is in use; its owner closes it.
+        folder: where paths in the tournament's file start from.
+        sandboxed: whether some have no network and need the service's Unix socket.
+    """
+
+    agents: LocalAgents
+    folder: Path
+    sandboxed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceSettings:
     """How a service is run.
 
@@ -68,6 +89,7 @@ class ServiceSettings:
         drain_s: how long agents may take at the stop to answer what is open, in seconds.
         grace_s: how long calls may take to end at the stop, in seconds.
         patience: how long it bears with a silent peer.
+        programs: how programs of tournaments are started; None where it starts none.
     """
 
     address: str = "127.0.0.1:7431"
@@ -78,6 +100,7 @@ class ServiceSettings:
     drain_s: float = 10.0
     grace_s: float = 1.0
     patience: Patience = field(default_factory=Patience)
+    programs: ProgramSettings | None = None
 
 
 class Service:
@@ -85,17 +108,20 @@ class Service:
 
     Attributes:
         hall: all matches and agents.
+        tournaments: all tournaments.
         address: where it listens.
         resumed: how many matches were taken up again at the start.
     """
 
     hall: Hall
+    tournaments: Tournaments
     address: str
     resumed: int
 
     def __init__(self, data: DataFolder, settings: ServiceSettings) -> None:
         self._data = data
         self._settings = settings
+        self._socket: Path | None = None
         self._told: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -105,6 +131,7 @@ class Service:
         journal = self._data.open(settings.durability)
         try:
             self.hall = Hall(journal, MonotonicClock(), os.urandom, settings.hall)
+            self.tournaments = Tournaments(self.hall, os.urandom, self._executor)
             gate = Gate(
                 self.hall,
                 self._data.host_token(make=True),
@@ -112,8 +139,12 @@ class Service:
                 open_registration=settings.open_registration,
             )
             self._server = grpc.aio.server(options=options(settings.patience))
-            self._healthy = add_services(self._server, self.hall, gate, hello_deadline_s=settings.patience.hello_s)
+            self._healthy = add_services(
+                self._server, self.hall, gate, self.tournaments, hello_deadline_s=settings.patience.hello_s
+            )
             self.address = f"{host}:{listen(self._server, settings.address, tls)}"
+            if settings.programs is not None and settings.programs.sandboxed:
+                self._listen_for_sandboxed(settings.programs)
             self.resumed = self.hall.start()
             self.hall.on_serving = self._on_serving
             await self._server.start()
@@ -130,6 +161,20 @@ class Service:
             _log.warning("storage", note=note)
         return self
 
+    def _executor(self, book: Book) -> LocalExecutor:
+        given = self._settings.programs
+        if given is None or all(entrant.command is None for entrant in book.cup.entrant):
+            return LocalExecutor(self.hall)
+        place = Place(self._data.path, given.folder, self.address, self._socket)
+        return LocalExecutor(self.hall, LocalPrograms(self.hall, book.cup, book.tournament_id, given.agents, place))
+
+    def _listen_for_sandboxed(self, programs: ProgramSettings) -> None:
+        """Listens where programs without a network find the service; the path has to be short, and nobody else's."""
+        folder = Path(tempfile.mkdtemp(prefix="referee-"))
+        programs.agents.remove_at_end(folder)
+        self._socket = folder / "socket"
+        listen(self._server, f"unix:{self._socket}", None)
+
     def _on_serving(self, serving: bool) -> None:
         task = asyncio.ensure_future(set_serving(self._healthy, serving=serving))
         self._told.add(task)
@@ -138,6 +183,7 @@ class Service:
     async def drain(self) -> None:
         """Says that it is not to be had, asks nothing new, and waits for the answers to what is open."""
         await set_serving(self._healthy, serving=False)
+        await self.tournaments.close()
         await self.hall.drain(self._settings.drain_s)
 
     async def __aexit__(
@@ -146,6 +192,7 @@ class Service:
         self._data.forget_address()
         try:
             await set_serving(self._healthy, serving=False)
+            await self.tournaments.close()
             try:
                 await self.hall.close()
             finally:

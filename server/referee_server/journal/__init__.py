@@ -30,6 +30,7 @@ from referee_server.journal.errors import (
     TruncatedLogError,
     UnknownAgentError,
     UnknownMatchError,
+    UnknownTournamentError,
     WrongLogError,
 )
 from referee_server.journal.logfile import Log, pack, salvage, unpack
@@ -46,6 +47,9 @@ from referee_server.journal.model import (
     MatchRow,
     Record,
     SummaryChanged,
+    TournamentAdded,
+    TournamentNoted,
+    TournamentRow,
 )
 from referee_server.journal.sqlite import SqliteJournal, open_read_only
 from referee_server.journal.sqlite_open import Durability, wal_reset_bug
@@ -93,10 +97,14 @@ __all__ = [
     "StorageFullError",
     "StorageIOError",
     "SummaryChanged",
+    "TournamentAdded",
+    "TournamentNoted",
+    "TournamentRow",
     "TrailingDataError",
     "TruncatedLogError",
     "UnknownAgentError",
     "UnknownMatchError",
+    "UnknownTournamentError",
     "WrongLogError",
     "open_read_only",
     "pack",

@@ -24,6 +24,10 @@ class UnknownMatchError(RefusedError):
     """No match has that id."""
 
 
+class UnknownTournamentError(RefusedError):
+    """There is no such tournament."""
+
+
 class UnknownAgentError(RefusedError):
     """No agent has that id."""
 

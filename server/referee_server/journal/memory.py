@@ -16,6 +16,7 @@ from referee_server.journal.errors import (
     MatchNotFinalError,
     UnknownAgentError,
     UnknownMatchError,
+    UnknownTournamentError,
     WrongLogError,
 )
 from referee_server.journal.follow import Cursor, Followers
@@ -29,6 +30,9 @@ from referee_server.journal.model import (
     MatchRow,
     Record,
     SummaryChanged,
+    TournamentAdded,
+    TournamentNoted,
+    TournamentRow,
 )
 
 
@@ -40,6 +44,14 @@ class _Match:
     events: list[bytes]
     added: list[bytes]  # by the batch in hand; they join the events when the whole batch has been accepted
     log: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Tournament:
+    row: TournamentRow
+    request_id: str
+    secret: bytes = field(repr=False)
+    events: tuple[bytes, ...] = ()
 
 
 @dataclass(slots=True)
@@ -55,6 +67,7 @@ class _Staged:
         self.matches: dict[str, _Match] = {}
         self.requests: dict[str, str] = {}
         self.agents: dict[str, _Agent] = {}
+        self.tournaments: dict[str, _Tournament] = {}
         self._journal = journal
         self._apply: dict[type[Any], Callable[[Any], None]] = {
             MatchAdded: self._add_match,
@@ -63,6 +76,8 @@ class _Staged:
             LogStored: self._store_log,
             AgentAdded: self._add_agent,
             AgentRevoked: self._revoke_agent,
+            TournamentAdded: self._add_tournament,
+            TournamentNoted: self._note_tournament,
         }
 
     def apply(self, record: Record) -> None:
@@ -139,6 +154,23 @@ class _Staged:
             raise UnknownAgentError(f"there is no agent {record.agent_id}")
         self.agents[record.agent_id] = replace(agent, row=replace(agent.row, revoked=True))
 
+    def _add_tournament(self, record: TournamentAdded) -> None:
+        others = {**self._journal._tournaments, **self.tournaments}
+        if record.tournament_id in others:
+            raise DuplicateError("tournament_id")
+        if record.request_id and any(other.request_id == record.request_id for other in others.values()):
+            raise DuplicateError("request_id")
+        row = TournamentRow(record.tournament_id, len(others) + 1, record.state, record.create_time_ms)
+        self.tournaments[record.tournament_id] = _Tournament(row, record.request_id, record.secret)
+
+    def _note_tournament(self, record: TournamentNoted) -> None:
+        kept = self.tournaments.get(record.tournament_id) or self._journal._tournaments.get(record.tournament_id)
+        if kept is None:
+            raise UnknownTournamentError(f"there is no tournament {record.tournament_id}")
+        self.tournaments[record.tournament_id] = replace(
+            kept, row=replace(kept.row, state=record.state), events=kept.events + record.events
+        )
+
 
 class MemoryJournal:
     """Implements `Journal` in memory."""
@@ -147,6 +179,7 @@ class MemoryJournal:
         self._matches: dict[str, _Match] = {}
         self._requests: dict[str, str] = {}
         self._agents: dict[str, _Agent] = {}
+        self._tournaments: dict[str, _Tournament] = {}
         self._followers = Followers(self)
         self._lock = Lock()
         self._closed = False
@@ -163,6 +196,7 @@ class MemoryJournal:
             self._matches.update(staged.matches)
             self._requests.update(staged.requests)
             self._agents.update(staged.agents)
+            self._tournaments.update(staged.tournaments)
         self._followers.wake(staged.matches)
 
     def match(self, match_id: str) -> MatchRow | None:
@@ -247,6 +281,36 @@ class MemoryJournal:
         """See `JournalReader.agents`."""
         with self._session():
             return [agent.row for agent in self._agents.values()]
+
+    def tournament(self, tournament_id: str) -> TournamentRow | None:
+        """See `JournalReader.tournament`."""
+        return next((row for row in self.tournaments() if row.tournament_id == tournament_id), None)
+
+    def tournament_by_request(self, request_id: str) -> TournamentRow | None:
+        """See `JournalReader.tournament_by_request`."""
+        with self._session():
+            found = (one.row for one in self._tournaments.values() if one.request_id == request_id)
+            return next(found, None) if request_id else None
+
+    def tournaments(self) -> list[TournamentRow]:
+        """See `JournalReader.tournaments`."""
+        with self._session():
+            return [tournament.row for tournament in self._tournaments.values()]
+
+    def tournament_secret(self, tournament_id: str) -> bytes:
+        """See `JournalReader.tournament_secret`."""
+        return self._tournament(tournament_id).secret
+
+    def tournament_log(self, tournament_id: str) -> list[bytes]:
+        """See `JournalReader.tournament_log`."""
+        return list(self._tournament(tournament_id).events)
+
+    def _tournament(self, tournament_id: str) -> _Tournament:
+        with self._session():
+            found = self._tournaments.get(tournament_id)
+        if found is None:
+            raise UnknownTournamentError(f"there is no tournament {tournament_id}")
+        return found
 
     def checkpoint(self) -> int:
         """See `Journal.checkpoint`. There is nothing to move."""

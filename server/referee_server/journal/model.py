@@ -110,7 +110,50 @@ class AgentRevoked:
     agent_id: str
 
 
-Record: TypeAlias = MatchAdded | EventsAdded | SummaryChanged | LogStored | AgentAdded | AgentRevoked
+@dataclass(frozen=True, slots=True)
+class TournamentAdded:
+    """A tournament came into being.
+
+    Attributes:
+        tournament_id: its id, unique among tournaments.
+        request_id: the id by which its creator would ask for it again, unique among tournaments; empty for none.
+        secret: its master secret. Only `tournament_secret()` gives it back.
+        create_time_ms: when, in milliseconds since 1970; for display only.
+        state: a word of the caller's for where it stands.
+    """
+
+    tournament_id: str
+    request_id: str
+    secret: bytes = field(repr=False)
+    create_time_ms: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class TournamentNoted:
+    """Facts were added at the end of a tournament's log.
+
+    Attributes:
+        tournament_id: the tournament.
+        events: the facts; they get the next numbers in this order.
+        state: where it stands now.
+    """
+
+    tournament_id: str
+    events: tuple[bytes, ...] = field(repr=False)
+    state: str
+
+
+Record: TypeAlias = (
+    MatchAdded
+    | EventsAdded
+    | SummaryChanged
+    | LogStored
+    | AgentAdded
+    | AgentRevoked
+    | TournamentAdded
+    | TournamentNoted
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +202,23 @@ class AgentRow:
     folded_name: str
     create_time_ms: int
     revoked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TournamentRow:
+    """What is known of a tournament without reading its log.
+
+    Attributes:
+        tournament_id: its id.
+        number: its place in the order of creation, from 1, without gaps.
+        state: the caller's word for where it stands.
+        create_time_ms: when it was created, in milliseconds since 1970.
+    """
+
+    tournament_id: str
+    number: int
+    state: str
+    create_time_ms: int
 
 
 class JournalReader(Protocol):
@@ -229,6 +289,30 @@ class JournalReader(Protocol):
 
     def agents(self) -> list[AgentRow]:
         """Returns all agents in the order in which they registered."""
+
+    def tournament(self, tournament_id: str) -> TournamentRow | None:
+        """Returns the tournament with that id."""
+
+    def tournament_by_request(self, request_id: str) -> TournamentRow | None:
+        """Returns the tournament that was created under that request id."""
+
+    def tournaments(self) -> list[TournamentRow]:
+        """Returns all tournaments, oldest first."""
+
+    def tournament_secret(self, tournament_id: str) -> bytes:
+        """Returns the master secret of a tournament. Nothing else gives it away.
+
+        Raises:
+            UnknownTournamentError: there is no such tournament.
+        """
+
+    def tournament_log(self, tournament_id: str) -> list[bytes]:
+        """Returns the log of a tournament, once its chain has proved right.
+
+        Raises:
+            UnknownTournamentError: there is no such tournament.
+            DamagedLogError: an event is damaged or missing; `place` names it.
+        """
 
     def close(self) -> None:
         """Gives everything back. Closing twice does no harm."""

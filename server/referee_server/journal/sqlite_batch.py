@@ -25,8 +25,10 @@ from referee_server.journal.model import (
     MatchAdded,
     Record,
     SummaryChanged,
+    TournamentAdded,
+    TournamentNoted,
 )
-from referee_server.journal.sqlite_read import STANDING, Standing
+from referee_server.journal.sqlite_read import STANDING, Standing, tournament_events
 
 _SWEEP: Final = 5000  # the most events one archived match makes go at once: a few milliseconds
 
@@ -40,9 +42,10 @@ class State:
         last_number: number of the newest match.
         last_key: key of the newest event.
         swept: keys up to this one are gone.
+        tournaments: number of each tournament that was written to, with the length and digest of its log.
     """
 
-    __slots__ = ("kept", "last_key", "last_number", "standings", "swept")
+    __slots__ = ("kept", "last_key", "last_number", "standings", "swept", "tournaments")
 
     def __init__(self) -> None:
         self.standings: dict[str, Standing] = {}
@@ -50,6 +53,7 @@ class State:
         self.last_number = 0
         self.last_key = 0
         self.swept = 0
+        self.tournaments: dict[str, tuple[int, int, bytes]] = {}
 
 
 class Batch:
@@ -72,6 +76,7 @@ class Batch:
         self._keys: list[tuple[array[int], range]] = []
         self._kept: dict[int, int] = {}
         self._archived: set[int] = set()
+        self._tournaments: dict[str, tuple[int, int, bytes]] = {}
 
     def write(self, record: Record) -> None:
         """Writes one record; its events may wait for `flush`.
@@ -106,6 +111,7 @@ class Batch:
                 state.standings.pop(match_id, None)
             else:
                 state.standings[match_id] = standing
+        state.tournaments.update(self._tournaments)
         state.kept.update(self._kept)
         for number in self._archived:
             state.kept.pop(number, None)
@@ -205,6 +211,37 @@ class Batch:
         if not changed.rowcount:
             raise UnknownAgentError(f"there is no agent {record.agent_id}")
 
+    def _add_tournament(self, record: TournamentAdded) -> None:
+        number = self._db.execute("SELECT coalesce(max(number), 0) + 1 FROM tournaments").fetchone()[0]
+        self._db.execute(
+            "INSERT INTO tournaments VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                number,
+                record.tournament_id,
+                record.request_id or None,
+                record.state,
+                record.create_time_ms,
+                record.secret,
+            ),
+        )
+        self._tournaments[record.tournament_id] = number, 0, chain.start(record.tournament_id).digest
+
+    def _note_tournament(self, record: TournamentNoted) -> None:
+        tournament_id = record.tournament_id
+        known = self._tournaments.get(tournament_id) or self._state.tournaments.get(tournament_id)
+        if known is None:
+            number, events, digest = tournament_events(self._db, tournament_id)
+            known = number, len(events), digest
+        number, count, digest = known
+        for event in record.events:
+            digest = chain.link(digest, event)
+            count += 1
+            self._db.execute(
+                "INSERT INTO tournament_events VALUES (?, ?, ?, ?)", (number, count, event, digest[: chain.CHECK_BYTES])
+            )
+        self._db.execute("UPDATE tournaments SET state = ? WHERE number = ?", (record.state, number))
+        self._tournaments[tournament_id] = number, count, digest
+
 
 _WRITE: dict[type[Any], Callable[[Batch, Any], None]] = {
     EventsAdded: Batch._add_events,
@@ -213,4 +250,6 @@ _WRITE: dict[type[Any], Callable[[Batch, Any], None]] = {
     LogStored: Batch._store_log,
     AgentAdded: Batch._add_agent,
     AgentRevoked: Batch._revoke_agent,
+    TournamentAdded: Batch._add_tournament,
+    TournamentNoted: Batch._note_tournament,
 }

@@ -71,6 +71,21 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             create_time_ms INTEGER NOT NULL,
             revoked INTEGER NOT NULL DEFAULT 0)""",
     ),
+    (
+        """CREATE TABLE tournaments (
+            number INTEGER PRIMARY KEY,
+            tournament_id TEXT NOT NULL UNIQUE,
+            request_id TEXT UNIQUE,
+            state TEXT NOT NULL,
+            create_time_ms INTEGER NOT NULL,
+            secret BLOB NOT NULL)""",
+        """CREATE TABLE tournament_events (
+            number INTEGER NOT NULL,
+            sequence INTEGER NOT NULL,
+            event BLOB NOT NULL,
+            mark BLOB NOT NULL,
+            PRIMARY KEY (number, sequence)) WITHOUT ROWID""",
+    ),
 )
 """The statements that lead from each schema to the next. What was released is never changed, only added to."""
 
@@ -232,7 +247,7 @@ def storage_error(error: sqlite3.Error, path: Path) -> JournalError:
     code = getattr(error, "sqlite_errorcode", 0)
     if code in (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY):
         table, _, column = str(error).rpartition(": ")[2].partition(".")
-        if table in ("matches", "agents") and column != "number":
+        if table in ("matches", "agents", "tournaments") and column != "number":
             return DuplicateError(column)
     match code & 0xFF:
         case sqlite3.SQLITE_FULL:

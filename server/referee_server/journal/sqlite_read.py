@@ -11,8 +11,15 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from referee_server.journal import chain, logfile
-from referee_server.journal.errors import ClosedError, DamagedLogError, LogError, TruncatedLogError, UnknownMatchError
-from referee_server.journal.model import AgentRow, MatchRow
+from referee_server.journal.errors import (
+    ClosedError,
+    DamagedLogError,
+    LogError,
+    TruncatedLogError,
+    UnknownMatchError,
+    UnknownTournamentError,
+)
+from referee_server.journal.model import AgentRow, MatchRow, TournamentRow
 from referee_server.journal.sqlite_open import storage_error
 
 _MATCH: Final = (
@@ -47,6 +54,27 @@ class Standing(NamedTuple):
     first_key: int
     last_key: int = _NO_LIMIT
     keys: array[int] | None = None
+
+
+def tournament_events(db: sqlite3.Connection, tournament_id: str) -> tuple[int, list[bytes], bytes]:
+    """Returns number, log and last digest of a tournament.
+
+    Raises:
+        UnknownTournamentError: there is no such tournament.
+        DamagedLogError: an event is damaged or missing.
+    """
+    found = db.execute("SELECT number FROM tournaments WHERE tournament_id = ?", (tournament_id,)).fetchone()
+    if found is None:
+        raise UnknownTournamentError(f"there is no tournament {tournament_id}")
+    digest = chain.start(tournament_id).digest
+    events = []
+    query = "SELECT sequence, event, mark FROM tournament_events WHERE number = ? ORDER BY sequence"
+    for place, (sequence, event, mark) in enumerate(db.execute(query, found), 1):
+        digest = chain.link(digest, event)
+        if sequence != place or digest[: chain.CHECK_BYTES] != mark:
+            raise DamagedLogError(place, f"the log of tournament {tournament_id} is damaged at event {place}")
+        events.append(bytes(event))
+    return found[0], events, digest
 
 
 class SqliteReader:
@@ -155,6 +183,38 @@ class SqliteReader:
         """See `JournalReader.agents`."""
         with self._session():
             return [_agent_row(values) for values in self._query(f"{_AGENT} ORDER BY number")]
+
+    def tournament(self, tournament_id: str) -> TournamentRow | None:
+        """See `JournalReader.tournament`."""
+        return next(iter(self._tournament_rows("WHERE tournament_id = ?", tournament_id)), None)
+
+    def tournament_by_request(self, request_id: str) -> TournamentRow | None:
+        """See `JournalReader.tournament_by_request`."""
+        return next(iter(self._tournament_rows("WHERE request_id = ?", request_id)), None)
+
+    def tournaments(self) -> list[TournamentRow]:
+        """See `JournalReader.tournaments`."""
+        return self._tournament_rows("ORDER BY number")
+
+    def _tournament_rows(self, condition: str, *values: object) -> list[TournamentRow]:
+        query = f"SELECT tournament_id, number, state, create_time_ms FROM tournaments {condition}"
+        with self._session():
+            return [TournamentRow(*row) for row in self._query(query, *values)]
+
+    def tournament_secret(self, tournament_id: str) -> bytes:
+        """See `JournalReader.tournament_secret`."""
+        with self._session():
+            for (secret,) in self._query("SELECT secret FROM tournaments WHERE tournament_id = ?", tournament_id):
+                return bytes(secret)
+        raise UnknownTournamentError(f"there is no tournament {tournament_id}")
+
+    def tournament_log(self, tournament_id: str) -> list[bytes]:
+        """See `JournalReader.tournament_log`."""
+        with self._session():
+            try:
+                return tournament_events(self._db, tournament_id)[1]
+            except sqlite3.Error as error:
+                raise storage_error(error, self._path) from error
 
     def close(self) -> None:
         """See `JournalReader.close`."""

@@ -90,6 +90,12 @@ class Tick(NamedTuple):
     lateness_us: int = 0
 
 
+class Absent(NamedTuple):
+    """A seat's agent does not come, as the referee knows before its time is up: its program could not be started."""
+
+    seat: int
+
+
 class Lose(NamedTuple):
     """A seat's stream was lost; `left` when its agent said goodbye."""
 
@@ -124,6 +130,25 @@ class Resume(NamedTuple):
     nanos: int
 
 
+class Reveal(NamedTuple):
+    """The board set's last table has ended, so that the secret that was held back need not be any more."""
+
+
 Input: TypeAlias = (
-    Fill | OfferSeat | Ready | Decline | Ask | Answer | Stray | Choose | Tick | Lose | Regain | Accuse | Stop | Resume
+    Fill
+    | OfferSeat
+    | Ready
+    | Decline
+    | Absent
+    | Ask
+    | Answer
+    | Stray
+    | Choose
+    | Tick
+    | Lose
+    | Regain
+    | Accuse
+    | Stop
+    | Resume
+    | Reveal
 )

@@ -71,8 +71,7 @@ class Machine:
 
     def _seed(self) -> None:
         if self.secret is not None:
-            nonces = [seat.nonce for seat in self.match.seats]
-            self.chance = SeededChance(dealing.match_seed(self.match.deal_id, self.secret, nonces))
+            self.chance = SeededChance(dealing.match_seed(self.match.deal_id, self.secret, self.match.nonces))
 
     def hidden_seed(self, seat: int) -> int:
         """Returns a seed for a house bot that steps in at a seat: one that nobody at the table can know."""
@@ -171,6 +170,10 @@ class Machine:
             if match.over:
                 raise inputs.NotNowError("the match has ended")
             return event_pb2.MatchResumed(resume_time=Timestamp(seconds=given.seconds, nanos=given.nanos))
+        if isinstance(given, inputs.Reveal):
+            if not match.over or match.revealed or not match.held_back or self.secret is None:
+                raise inputs.NotNowError("there is nothing to reveal")
+            return event_pb2.SecretRevealed(secret=self.secret, nonces=match.nonces, deal_id=match.deal_id)
         assert not isinstance(given, inputs.Answer | inputs.Choose | inputs.Ask | inputs.Tick | inputs.Stop)
         if not 0 <= given.seat < len(match.seats):
             raise inputs.NotNowError("there is no such seat")
@@ -197,6 +200,10 @@ class Machine:
                 if match.state != WAITING or seat.offered_us is None or seat.ready:
                     raise inputs.NotNowError("the match is not on offer to that seat")
                 return self._fault(seat.seat, match_pb2.FAULT_KIND_START_TIMEOUT)
+            case inputs.Absent():
+                if match.state != WAITING or match.filled_us is None or seat.offered_us is not None or seat.ready:
+                    raise inputs.NotNowError("that seat's agent is there")
+                return self._fault(seat.seat, match_pb2.FAULT_KIND_NO_SHOW)
             case inputs.Lose(left=left):
                 return event_pb2.SeatDisconnected(seat=seat.seat, left=left)
             case inputs.Regain():
@@ -344,9 +351,9 @@ class Machine:
         if match.facts:
             return self._tell(match.facts[0])
         if match.over:
-            if match.revealed or self.secret is None:
+            if match.revealed or match.held_back or self.secret is None:
                 return None
-            return event_pb2.SecretRevealed(secret=self.secret, nonces=[seat.nonce for seat in match.seats])
+            return event_pb2.SecretRevealed(secret=self.secret, nonces=match.nonces)
         if match.unstarted:
             return self._ended(match_pb2.END_REASON_NOT_STARTED, "")
         if match.forfeited:

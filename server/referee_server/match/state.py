@@ -210,6 +210,16 @@ class Match:
     # What is asked of it.
 
     @property
+    def held_back(self) -> bool:
+        """Whether the secret stays hidden after the end, because other tables play the same cards."""
+        return self.created.tournament.held_back
+
+    @property
+    def nonces(self) -> list[bytes]:
+        """The nonces that the match seed is made with."""
+        return list(self.created.tournament.nonces) if self.held_back else [seat.nonce for seat in self.seats]
+
+    @property
     def playing(self) -> contract.State:
         """The engine of a match that has started."""
         assert self.engine is not None

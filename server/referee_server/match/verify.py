@@ -267,6 +267,8 @@ def input_of(event: event_pb2.MatchEvent, match: Match) -> inputs.Input:
         case "match_resumed":
             at = event.match_resumed.resume_time
             return inputs.Resume(at.seconds, at.nanos)
+        case "secret_revealed" if match.held_back:
+            return inputs.Reveal()
         case "seat_disconnected":
             return inputs.Lose(event.seat_disconnected.seat, event.seat_disconnected.left)
         case "seat_reconnected":
@@ -285,6 +287,9 @@ def _fault_input(ruled: event_pb2.FaultRuled, match: Match) -> inputs.Input:
     # To decline has the same outcome as to let the time run out, and can come when another seat's has run out too.
     if ruled.kind == match_pb2.FAULT_KIND_START_TIMEOUT:
         return inputs.Decline(ruled.seat)
+    # So has not coming at all.
+    if ruled.kind == match_pb2.FAULT_KIND_NO_SHOW:
+        return inputs.Absent(ruled.seat)
     if ruled.kind in inputs.ACCUSATIONS:
         return inputs.Accuse(ruled.seat, ruled.kind)
     return inputs.Tick(ruled.lateness_us)
@@ -315,6 +320,10 @@ def _check_first(event: event_pb2.MatchEvent, match: Match) -> None:
     created = event.match_created
     if created.decide_version < 1 or event.match_time_us or event.ignorable:
         raise LogError(1, "it is not how a match begins")
+    if created.tournament.held_back and created.nonces_taken:
+        raise LogError(1, "seats add no nonces to the cards of a board set")
+    if any(len(nonce) not in (0, dealing.SECRET_BYTES) for nonce in created.tournament.nonces):
+        raise LogError(1, "a nonce has not 32 bytes")
     spec = created.spec
     try:
         check_seats(spec, match.game, match.options)

@@ -95,6 +95,12 @@ def _hide_created(payload: event_pb2.MatchCreated, audience: int, game: Game) ->
         seat.ClearField("bot_seed")
     for spec in payload.spec.seats:
         spec.ClearField("bot_seed")
+    if payload.tournament.held_back:
+        # Whatever tells that two tables play the same cards would help who has seen the one.
+        payload.ClearField("deal_id")
+        payload.ClearField("commitment")
+        payload.tournament.ClearField("board")
+        payload.tournament.ClearField("nonces")
 
 
 def _hide_cards(payload: event_pb2.CardsDealt, audience: int, game: Game) -> None:

@@ -33,12 +33,14 @@ _CODES: Final[dict[int, tuple[pb.ErrorReason.ValueType, ...]]] = {
         pb.ERROR_REASON_NONCE_LENGTH,
         pb.ERROR_REASON_NAME_INVALID,
         pb.ERROR_REASON_PAGE_TOKEN_INVALID,
+        pb.ERROR_REASON_TOURNAMENT_INVALID,
     ),
     code_pb2.NOT_FOUND: (
         pb.ERROR_REASON_MATCH_UNKNOWN,
         pb.ERROR_REASON_GAME_UNKNOWN,
         pb.ERROR_REASON_AGENT_UNKNOWN,
         pb.ERROR_REASON_BOT_UNKNOWN,
+        pb.ERROR_REASON_TOURNAMENT_UNKNOWN,
     ),
     code_pb2.ALREADY_EXISTS: (pb.ERROR_REASON_NAME_TAKEN, pb.ERROR_REASON_REQUEST_ID_REUSED),
     code_pb2.FAILED_PRECONDITION: (
@@ -48,6 +50,7 @@ _CODES: Final[dict[int, tuple[pb.ErrorReason.ValueType, ...]]] = {
         pb.ERROR_REASON_PROTOCOL_VERSION,
         pb.ERROR_REASON_HELLO_REPEATED,
         pb.ERROR_REASON_MATCH_RUNNING,
+        pb.ERROR_REASON_TOURNAMENT_STATE,
     ),
     code_pb2.ABORTED: (pb.ERROR_REASON_SUPERSEDED,),
     code_pb2.OUT_OF_RANGE: (pb.ERROR_REASON_POSITION_BEYOND_END,),
@@ -58,7 +61,7 @@ _CODES: Final[dict[int, tuple[pb.ErrorReason.ValueType, ...]]] = {
         pb.ERROR_REASON_TOO_MANY_MATCHES,
     ),
     code_pb2.UNAVAILABLE: (pb.ERROR_REASON_DRAINING, pb.ERROR_REASON_STORAGE, pb.ERROR_REASON_BUSY),
-    code_pb2.DATA_LOSS: (pb.ERROR_REASON_LOG_DAMAGED,),
+    code_pb2.DATA_LOSS: (pb.ERROR_REASON_LOG_DAMAGED, pb.ERROR_REASON_TOURNAMENT_DAMAGED),
     code_pb2.UNIMPLEMENTED: (pb.ERROR_REASON_SCHEMA,),
     code_pb2.INTERNAL: (pb.ERROR_REASON_INTERNAL,),
 }
@@ -76,9 +79,12 @@ class Aborting(Protocol):
 def to_status(error: RefusedError) -> status_pb2.Status:
     """Returns a refusal as `google.rpc.Status` with its ErrorInfo, and BadRequest where a field is at fault."""
     details: list[Message] = [error_details_pb2.ErrorInfo(reason=error.name, domain=DOMAIN, metadata=error.metadata)]
-    if error.field:
-        violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=error.message)
-        details.append(error_details_pb2.BadRequest(field_violations=[violation]))
+    if error.violations:
+        violations = [
+            error_details_pb2.BadRequest.FieldViolation(field=field, description=description)
+            for field, description in error.violations
+        ]
+        details.append(error_details_pb2.BadRequest(field_violations=violations))
     status = status_pb2.Status(code=CODE_OF[error.reason], message=error.message)
     for detail in details:
         status.details.add().Pack(detail)

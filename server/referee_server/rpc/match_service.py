@@ -22,6 +22,7 @@ from referee_server.rpc.listing import match_of
 from referee_server.rpc.story import Stories, Story
 from referee_server.tables.creation import unknown_match
 from referee_server.tables.hall import Hall
+from referee_server.tables.revealing import ENDED, is_held_back
 
 HEARTBEAT_S: Final = 10.0
 """How often a watcher hears something, in seconds."""
@@ -130,6 +131,12 @@ class MatchService:
             )
         if row is None:
             raise unknown_match(request.match_id)
+        if kind == "public" and not caller.host and is_held_back(row):
+            raise RefusedError(
+                reason_pb.ERROR_REASON_VIEW_FORBIDDEN,
+                "other tables play the same cards; until they have ended, only the host sees this one",
+                view="public",
+            )
         return {"public": PUBLIC, "all": ALL}.get(kind, request.view.seat)
 
     def _row(self, match_id: str) -> MatchRow:
@@ -176,7 +183,7 @@ class _Watch:
         async for response in self._live(heartbeat_s):
             yield response
         row = self._hall.journal.match(self._request.match_id)
-        if row is not None and row.final:
+        if row is not None and row.state in ENDED:
             yield pb.WatchMatchResponse(through_sequence=self._projector.through, result=match_of(row).result)
 
     async def _live(self, heartbeat_s: float) -> AsyncIterator[pb.WatchMatchResponse]:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -70,27 +71,41 @@ def seats_of(settled: match_pb2.MatchSpec, find_agent: Callable[[str], AgentRow]
     return seats
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a match's cards come from.
+
+    Attributes:
+        match_id: id of the match.
+        deal_id: id under which its cards are derived: the match's own, or its board set's.
+        secret: what its cards follow from.
+        given: whether the host gave the secret, or what it follows from, himself.
+        tournament: the tournament that it is a table of; None outside one.
+    """
+
+    match_id: str
+    deal_id: str
+    secret: bytes = field(repr=False)
+    given: bool = False
+    tournament: event_pb2.TournamentTable | None = None
+
+
 def created(
-    match_id: str,
-    settled: match_pb2.MatchSpec,
-    seats: Sequence[match_pb2.Seat],
-    secret: bytes,
-    wall_ns: int,
-    *,
-    given: bool,
+    origin: Origin, settled: match_pb2.MatchSpec, seats: Sequence[match_pb2.Seat], wall_ns: int
 ) -> event_pb2.MatchEvent:
-    """Returns the first event of a match. `given`: whether the host gave the secret himself."""
+    """Returns the first event of a match."""
     payload = event_pb2.MatchCreated(
-        match_id=match_id,
+        match_id=origin.match_id,
         spec=settled,
         seats=seats,
-        deal_id=match_id,
-        commitment=dealing.commitment(match_id, secret),
-        unsealed=given,
+        deal_id=origin.deal_id,
+        commitment=dealing.commitment(origin.deal_id, origin.secret),
+        unsealed=origin.given,
         decide_version=DECIDE_VERSION,
         create_time=Timestamp(seconds=wall_ns // 10**9, nanos=wall_ns % 10**9),
         server_version=SERVER_VERSION,
-        nonces_taken=True,
+        nonces_taken=origin.tournament is None or not origin.tournament.held_back,
+        tournament=origin.tournament,
     )
     return event_pb2.MatchEvent(sequence=1, match_created=payload)
 

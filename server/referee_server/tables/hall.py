@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,14 +27,14 @@ from referee_server.journal import (
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
+from referee_server.match.names import fold_name
 from referee_server.match.state import Match, begin
 from referee_server.match.verify import parse, rebuild
-from referee_server.tables import creation, messages, seating
+from referee_server.tables import creation, messages, revealing, seating
 from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
 from referee_server.tables.housekeeping import Housekeeper
 from referee_server.tables.lateness import LatenessMeter
-from referee_server.tables.names import fold_name
 from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, STREAMS_BURST, STREAMS_PER_S, Bucket
 from referee_server.tables.session import Session
 from referee_server.tables.table import Table
@@ -70,6 +70,8 @@ class Hall:
         meter: how late the referee is.
         housekeeper: keeps the journal in order.
         draining: whether the service is shutting down: nothing new is asked or started.
+        on_attached: told the id of every agent that has connected.
+        on_ended: told the id of every match that has ended, once its end is stored.
         on_serving: told with False when the service cannot serve for now, and with True when it can again.
         stopped: set when the storage has failed; the service ends then.
     """
@@ -101,6 +103,8 @@ class Hall:
         )
         self.meter = LatenessMeter(clock, self._seat_everybody)
         self.draining = False
+        self.on_attached: list[Callable[[str], None]] = []
+        self.on_ended: list[Callable[[str], None]] = []
         self.on_serving: Callable[[bool], None] = lambda serving: None
         self._stalled_us = 0
         self._buckets: dict[str, Bucket] = {}
@@ -145,6 +149,8 @@ class Hall:
 
     def _clear(self, table: Table) -> None:
         self._tables.pop(table.match_id, None)
+        for watch in tuple(self.on_ended):
+            watch(table.match_id)
         for seat in table.match.seats:
             session = self._sessions.get(seat.agent_id)
             if session is not None and session.tables.pop(table.match_id, None) is not None:
@@ -153,7 +159,8 @@ class Hall:
                     # Who declines is not asked again at once, or it would go on for ever.
                     session.rests_until_us = session.idle_since_us + _REST_US
                     self.clock.call_at(session.rests_until_us, self._seat_everybody)
-        self.housekeeper.archive(table.match_id)
+        if not table.match.held_back:
+            self.housekeeper.archive(table.match_id)
         self._seat_everybody()
 
     # The service as a whole.
@@ -210,7 +217,6 @@ class Hall:
             earlier = self._requested(request_id, asked, settled)
             if earlier is not None:
                 return earlier
-        seats = creation.seats_of(settled, self.find_agent)
         given = bool(asked.given_secret)
         secret = asked.given_secret or self._random_bytes(dealing.SECRET_BYTES)
         match_id = creation.id_from(asked, options) if given else creation.id_of(self._random_bytes(16))
@@ -220,10 +226,35 @@ class Hall:
                 f"this match has been played from the same secret: {match_id}",
                 field="spec.given_secret",
             )
-        now_ns = self.clock.wall_ns()
+        seats = creation.seats_of(settled, self.find_agent)
         creation.seed_bots(seats, secret if given else self._random_bytes(dealing.SECRET_BYTES))
-        event = creation.created(match_id, settled, seats, secret, now_ns, given=given)
-        table = Table(self, Machine(begin(event), secret), asked.label, now_ns)
+        self._open(creation.Origin(match_id, match_id, secret, given=given), settled, seats, request_id)
+        return match_id
+
+    def create_table(self, asked: match_pb2.MatchSpec, origin: creation.Origin) -> None:
+        """Creates a match of a tournament, unless there is one of that id already.
+
+        Raises:
+            RefusedError: the spec is not one, or nothing can be stored.
+        """
+        self.check_storage()
+        if origin.match_id in self._tables or self.journal.match(origin.match_id) is not None:
+            return
+        settled, _ = creation.settle(asked)
+        self._open(origin, settled, creation.seats_of(settled, self.find_agent), "")
+
+    def _open(
+        self,
+        origin: creation.Origin,
+        settled: match_pb2.MatchSpec,
+        seats: Sequence[match_pb2.Seat],
+        request_id: str,
+    ) -> None:
+        """Opens the table of a new match, and sends the match to the journal."""
+        match_id = origin.match_id
+        now_ns = self.clock.wall_ns()
+        event = creation.created(origin, settled, seats, now_ns)
+        table = Table(self, Machine(begin(event), origin.secret), settled.label, now_ns)
         self._tables[match_id] = table
         failpoints.hit("match.create")
         self.committer.store(
@@ -231,14 +262,14 @@ class Hall:
                 match_id=match_id,
                 game=settled.game,
                 request_id=request_id,
-                secret=secret,
+                secret=origin.secret,
                 summary=table.summary().SerializeToString(),
                 create_time_ms=now_ns // 10**6,
                 state="WAITING",
             )
         )
         self.committer.store(EventsAdded(match_id, (event.SerializeToString(),)))
-        _log.info("match_created", match_id=match_id, game=settled.game, label=asked.label)
+        _log.info("match_created", match_id=match_id, game=settled.game, label=settled.label)
         if request_id:
             self._coming[request_id] = table
             self.committer.then(lambda: self._coming.__delitem__(request_id))
@@ -246,7 +277,6 @@ class Hall:
         self.committer.then(lambda: failpoints.hit("match.created"))
         self.committer.then(table.begin)
         self.committer.then(self._seat_everybody)
-        return match_id
 
     def _requested(self, request_id: str, asked: match_pb2.MatchSpec, settled: match_pb2.MatchSpec) -> str | None:
         """Returns the match that a request id has brought about already; refuses when that was another request."""
@@ -292,6 +322,20 @@ class Hall:
             raise RefusedError(reason_pb.ERROR_REASON_MATCH_OVER, "the match has ended", match_id=shown(match_id))
         table.feed(inputs.Stop(match_pb2.END_REASON_CANCELLED, note))
 
+    def reveal(self, match_id: str) -> None:
+        """Reveals what was held back of a match that has ended, if it was and that has not been done yet.
+
+        Raises:
+            LogError: its log is damaged.
+            StorageError: the storage failed.
+        """
+        row = self.journal.match(match_id)
+        records = revealing.reveal(self.journal, row) if row is not None else []
+        for record in records:
+            self.committer.store(record)
+        if records:
+            self.committer.then(lambda: self.housekeeper.archive(match_id))
+
     def check_storage(self) -> None:
         """Refuses when nothing can be stored (STORAGE)."""
         if self.draining:
@@ -308,7 +352,7 @@ class Hall:
                 _log.error("match_damaged", match_id=row.match_id, place=row.damaged_at)
                 continue
             match = matches.get(row.match_id)
-            if match is None:
+            if match is None or row.state in revealing.ENDED:
                 continue
             try:
                 self._resume(row, match)
@@ -374,6 +418,8 @@ class Hall:
             return
         self._sessions[agent_id] = session
         self._somebody_came.set()
+        for watch in tuple(self.on_attached):
+            watch(agent_id)
         for table in list(self._tables.values()):
             if table.seats_of(agent_id):
                 table.attach(session)
@@ -391,7 +437,7 @@ class Hall:
     def held_seats(self, match_id: str, agent_id: str) -> list[tuple[int, match_pb2.MatchResult]]:
         """Returns the seats that an agent had in a match that has ended, each with the result and its digest."""
         row = self.journal.match(match_id) if len(match_id) <= _ID_LENGTH else None
-        if row is None or not row.final:
+        if row is None or row.state not in revealing.ENDED:
             return []
         match = match_pb2.Match.FromString(row.summary)
         match.result.digest = row.digest
@@ -428,6 +474,12 @@ class Hall:
         for table in list(self._tables.values()):
             table.accuse(agent_id, match_pb2.FAULT_KIND_CRASH)
 
+    def absent(self, match_id: str, agent_id: str) -> None:
+        """Takes note that an agent does not come to a match, because its program could not be started."""
+        table = self._tables.get(match_id)
+        if table is not None:
+            self.committer.then(lambda: table.absent(agent_id))
+
     def end_stream(self, agent_id: str, why: RefusedError) -> None:
         """Ends an agent's stream, if it has one."""
         for session in (self._sessions.get(agent_id), self._arriving.get(agent_id)):
@@ -437,8 +489,12 @@ class Hall:
     async def wait_for_sessions(self, count: int) -> None:
         """Waits until that many agents are connected."""
         while len(self._sessions) < count:
-            self._somebody_came.clear()
-            await self._somebody_came.wait()
+            await self.somebody_came()
+
+    async def somebody_came(self) -> None:
+        """Waits until an agent connects."""
+        self._somebody_came.clear()
+        await self._somebody_came.wait()
 
     def detach(self, session: Session) -> None:
         """Takes note that a stream has ended; without effect if it is not its agent's stream any more."""
@@ -465,15 +521,14 @@ class Hall:
         """Offers matches to agents that have room, fills open seats, and seats the idle for practice."""
         if self.committer.failed is not None or self.halted or self.meter.late:
             return
+        room = seating.Room(self._sessions, self._tables.values())
         for table in list(self._tables.values()):
-            # One that was just cancelled stands here until its end is stored.
-            if table.match.filled_us is None and not table.match.over and not table.broken:
-                seating.fill_open_seats(table, self._sessions.values())
-            table.offer()
+            seating.seat_agents(table, room)
         if self.settings.practice:
             for session in sorted(self._sessions.values(), key=lambda one: one.idle_since_us):
                 rested = self.clock.now_us() >= session.rests_until_us
-                if not session.tables and session.hello.takes_open_seats and session.has_room and rested:
+                idle = not session.tables and session.agent_id not in room.awaited
+                if idle and session.hello.takes_open_seats and session.has_room and rested:
                     self._practise(session)
 
     def _practise(self, session: Session) -> None:

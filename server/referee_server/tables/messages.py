@@ -24,8 +24,9 @@ def match_offered(match: Match, seat: int) -> agent_pb.ServerItem:
             seats=seats,
             clock=spec.clock,
             policy=spec.policy,
-            deal_id=match.deal_id,
-            commitment=match.commitment,
+            # Of a match whose secret is held back these would tell which others hold the same cards.
+            deal_id="" if match.held_back else match.deal_id,
+            commitment="" if match.held_back else match.commitment,
             nonces_taken=match.created.nonces_taken,
             ready=match.seats[seat].ready,
             auto_play=spec.auto_play,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from referee.v1 import match_pb2
 from referee_games import registry
 from referee_server.match import inputs, spec
-from referee_server.match.state import OPEN
+from referee_server.match.state import OPEN, WAITING
 from referee_server.tables.session import Session
 from referee_server.tables.table import Table
 
@@ -16,7 +17,63 @@ _LABEL: Final = "practice"
 _BOT: Final = "greedy"
 
 
-def fill_open_seats(table: Table, sessions: Iterable[Session]) -> None:
+class Room:
+    """Who has room for another match, as long as nobody comes, goes or ends.
+
+    Attributes:
+        awaited: agents that matches wait for which cannot begin yet.
+    """
+
+    def __init__(self, sessions: Mapping[str, Session], tables: Collection[Table]) -> None:
+        """Looks at who is there.
+
+        Args:
+            sessions: the streams, by agent.
+            tables: the matches that have not ended.
+        """
+        self.sessions = sessions
+        self.awaited: set[str] = set()
+        self._tables = tables
+        self._held_by_absent: dict[str, set[str]] | None = None
+
+    def is_for(self, table: Table, agent_id: str) -> bool:
+        """Tells whether an agent can take a match now, or as soon as it comes."""
+        session = self.sessions.get(agent_id)
+        if session is not None:
+            return session.has_room or table.match_id in session.tables
+        return self._absent_hold(agent_id) <= {table.match_id}
+
+    def _absent_hold(self, agent_id: str) -> set[str]:
+        """Returns the matches that an agent which is not there has to come back to. How many it takes nobody knows."""
+        if self._held_by_absent is None:
+            self._held_by_absent = defaultdict(set)
+            for table in self._tables:
+                for seat in table.match.seats:
+                    # Where a house bot has taken over, the match ends without it.
+                    held = seat.played_by_agent and table.is_held(seat)
+                    if held and seat.agent_id not in self.sessions:
+                        self._held_by_absent[seat.agent_id].add(table.match_id)
+        return self._held_by_absent.get(agent_id, set())
+
+
+def seat_agents(table: Table, room: Room) -> None:
+    """Fills a waiting match's open seats and offers it, once all who have to take it have room for it.
+
+    If an agent held a match while that waits for another agent, and that one another match which waits for the first,
+    neither would ever begin.
+    """
+    if table.match.state != WAITING or table.broken:
+        return
+    awaited = [seat.agent_id for seat in table.match.seats if seat.agent_id and not table.is_offered(seat)]
+    if not all(room.is_for(table, agent_id) for agent_id in awaited):
+        room.awaited.update(awaited)
+        return
+    if table.match.filled_us is None:
+        _fill_open_seats(table, room.sessions.values())
+    table.offer()
+
+
+def _fill_open_seats(table: Table, sessions: Collection[Session]) -> None:
     """Fills a match's open seats with agents that take such, who has waited longest first."""
     match = table.match
     for seat in match.seats:

@@ -15,7 +15,7 @@ from referee_server import failpoints
 from referee_server.journal import MAX_EVENTS, EventsAdded, SummaryChanged
 from referee_server.match import inputs
 from referee_server.match.machine import Machine
-from referee_server.match.state import WAITING
+from referee_server.match.state import OPEN, WAITING, SeatState
 from referee_server.match.verify import parse, replay
 from referee_server.tables import messages
 from referee_server.tables.answers import judge
@@ -101,10 +101,19 @@ class Table:
         """Returns the seats of an agent."""
         return [seat.seat for seat in self.match.seats if seat.agent_id == agent_id and agent_id]
 
+    def is_offered(self, seat: SeatState) -> bool:
+        """Tells whether the agent of a seat has been offered the match, or none is needed there."""
+        return self.match.state != WAITING or seat.ready or seat.offered_us is not None
+
+    def is_held(self, seat: SeatState) -> bool:
+        """Tells whether the match takes up one of its agent's places: from the offer on, or since it took the seat."""
+        return self.is_offered(seat) or self.match.created.seats[seat.seat].kind == OPEN
+
     # Inputs.
 
     def begin(self) -> None:
-        """Goes on with what follows from the creation alone."""
+        """Goes on with what follows from the creation alone, now that it is stored: however long that took."""
+        self._epoch_us = self._host.clock.now_us() - self.match.time_us
         self._owed.begin_limits()
         self._step(self.machine.begin)
 
@@ -174,6 +183,14 @@ class Table:
             except inputs.NotNowError:
                 continue
 
+    def absent(self, agent_id: str) -> None:
+        """Takes note that an agent does not come; without effect once it was offered the match."""
+        for seat in self.seats_of(agent_id):
+            try:
+                self.feed(inputs.Absent(seat))
+            except inputs.NotNowError:
+                continue
+
     # Streams.
 
     def attach(self, session: Session) -> None:
@@ -188,13 +205,12 @@ class Table:
         for seat in self.seats_of(session.agent_id):
             state = match.seats[seat]
             self._missing.discard(seat)
-            if match.state != WAITING or state.ready or state.offered_us is not None:
+            if self.is_held(state):
                 session.tables[self.match_id] = self
+            if self.is_offered(state):
                 self._host.committer.tell(session, messages.match_offered(match, seat))
                 self._follow(session, seat)
-            elif match.filled_us is None:
-                session.tables[self.match_id] = self  # it took an open seat and waits for the others
-            # Else it is offered when the agent has room for it, like to any other.
+            # Else it is offered when all have room for it, like any other.
             if state.gone_us is not None and not match.over:
                 self.feed(inputs.Regain(seat))
             open_here = match.actor == seat and match.offered_us is not None and state.played_by_agent
@@ -226,14 +242,12 @@ class Table:
             self._host.committer.then(feed.start)
 
     def offer(self) -> None:
-        """Offers the match to the agents that have not had it yet and are there with room for it."""
+        """Offers the match to the agents that have not had it yet and are there. All of them must have room for it."""
         if self.match.filled_us is None or self.match.state != WAITING:
             return
         for seat in self.match.seats:
-            if seat.ready or seat.offered_us is not None:
-                continue
             session = self._host.session_of(seat.agent_id)
-            if session is None or not (session.has_room or self.match_id in session.tables):
+            if session is None or self.is_offered(seat):
                 continue
             session.tables[self.match_id] = self
             self.feed(inputs.OfferSeat(seat.seat))
@@ -349,7 +363,8 @@ class Table:
             self._timer = None
         self._asking.stop_waiting()
         state = match_pb2.MatchState.Name(match.state).removeprefix("MATCH_STATE_")
-        committer.store(SummaryChanged(self.match_id, state, self.summary().SerializeToString(), final=True))
+        final = match.revealed or not match.held_back
+        committer.store(SummaryChanged(self.match_id, state, self.summary().SerializeToString(), final=final))
         committer.then(self._tell_over)
         self._host.ended(self)
 
@@ -377,6 +392,8 @@ class Table:
             seats=[seat.to_message() for seat in match.seats],
             label=self.label,
             result=match.result,
+            tournament_id=match.created.tournament.tournament_id,
+            held_back=match.held_back and not match.revealed,
         )
 
     # Time.

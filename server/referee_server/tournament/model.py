@@ -65,7 +65,8 @@ class Outcome:
         substituted: by seat, how many decisions somebody else had to make for it.
         losses: by seat, why it was ruled last or did not start, such as `timeout: replaced`; empty for none.
         deals: its deals in order.
-        digest: digest of its whole log, by which a log file can be checked.
+        digest: digest of its log when it ended, by which a log file can be checked.
+        said: by seat, what there is to say of a program that failed: why it did not start, or the last it printed.
     """
 
     table: Table
@@ -79,6 +80,7 @@ class Outcome:
     losses: tuple[str, ...]
     deals: tuple[DealOutcome, ...] = field(repr=False)
     digest: bytes = b""
+    said: tuple[str, ...] = ()
 
     @property
     def scored(self) -> bool:
@@ -111,8 +113,8 @@ class Standing:
         played: how many of its tables have a result.
         place_points: sum over its tables of how many sides it was placed before, a shared place counting half for each
             of those that share it; a bye as stated by the format.
-        points: points of the game, summed.
-        mean: place points a table.
+        points: points of the game, summed; negative totals where the lowest wins, so that more is better.
+        mean: place points a table, byes counting as the tables that they stand for; the standings are ordered by it.
         rating: its rating with interval, in rating points around 1500.
         byes: how often it had no table to play in a round.
         firsts: how many tables it won, a shared first place counting in parts.

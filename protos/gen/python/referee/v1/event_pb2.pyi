@@ -284,12 +284,13 @@ class MatchCreated(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     SERVER_VERSION_FIELD_NUMBER: _builtins.int
     NONCES_TAKEN_FIELD_NUMBER: _builtins.int
+    TOURNAMENT_FIELD_NUMBER: _builtins.int
     match_id: _builtins.str
     """Its id."""
     deal_id: _builtins.str
-    """Id under which the cards are derived: the match's, or its board set's."""
+    """Id under which the cards are derived: the match's, or its board set's. Where the secret is held back, seen by `all`."""
     commitment: _builtins.str
-    """SHA-256 that binds the secret, lower-case hex."""
+    """SHA-256 that binds the secret, lower-case hex. Where the secret is held back, seen by `all`."""
     unsealed: _builtins.bool
     """Whether the host gave the secret himself."""
     decide_version: _builtins.int
@@ -310,6 +311,10 @@ class MatchCreated(_message.Message):
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was created. Wall time, for people; nothing depends on it."""
 
+    @_builtins.property
+    def tournament(self) -> Global___TournamentTable:
+        """The tournament that it is a table of; unset outside one."""
+
     def __init__(
         self,
         *,
@@ -323,14 +328,73 @@ class MatchCreated(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         server_version: _builtins.str = ...,
         nonces_taken: _builtins.bool = ...,
+        tournament: Global___TournamentTable | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "spec", b"spec"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "spec", b"spec", "tournament", b"tournament"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment", b"commitment", "create_time", b"create_time", "deal_id", b"deal_id", "decide_version", b"decide_version", "match_id", b"match_id", "nonces_taken", b"nonces_taken", "seats", b"seats", "server_version", b"server_version", "spec", b"spec", "unsealed", b"unsealed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment", b"commitment", "create_time", b"create_time", "deal_id", b"deal_id", "decide_version", b"decide_version", "match_id", b"match_id", "nonces_taken", b"nonces_taken", "seats", b"seats", "server_version", b"server_version", "spec", b"spec", "tournament", b"tournament", "unsealed", b"unsealed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MatchCreated: _TypeAlias = MatchCreated  # noqa: Y015
+
+@_typing.final
+class TournamentTable(_message.Message):
+    """A table of a tournament."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOURNAMENT_ID_FIELD_NUMBER: _builtins.int
+    COMMITMENT_FIELD_NUMBER: _builtins.int
+    HELD_BACK_FIELD_NUMBER: _builtins.int
+    BOARD_FIELD_NUMBER: _builtins.int
+    NONCES_FIELD_NUMBER: _builtins.int
+    TRUST_MEMORY_FIELD_NUMBER: _builtins.int
+    ISOLATION_FIELD_NUMBER: _builtins.int
+    tournament_id: _builtins.str
+    """Id of the tournament."""
+    commitment: _builtins.str
+    """SHA-256 that binds the tournament's master secret, from which the match's secret follows; lower-case hex."""
+    held_back: _builtins.bool
+    """Whether the cards are those of a board set that other tables play too. Seats then add no nonces, and the secret is
+    held back until the last table of the set has ended. Until then nobody but the host may see the match from outside.
+    """
+    board: _builtins.int
+    """Number of the board set in the tournament. Seen by `all`."""
+    trust_memory: _builtins.bool
+    """Whether seats may have played the board set before from other seats, because the host trusts entrants to have no
+    memory.
+    """
+    @_builtins.property
+    def nonces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Nonces of the entrants, in their order, empty where none was sent: in duplicate play those of every board set.
+        Seen by `all`.
+        """
+
+    @_builtins.property
+    def isolation(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """By seat, how the agent is kept apart from the machine: `process`, `bubblewrap`; empty for who runs elsewhere, and for
+        house bots.
+        """
+
+    def __init__(
+        self,
+        *,
+        tournament_id: _builtins.str = ...,
+        commitment: _builtins.str = ...,
+        held_back: _builtins.bool = ...,
+        board: _builtins.int = ...,
+        nonces: _abc.Iterable[_builtins.bytes] | None = ...,
+        trust_memory: _builtins.bool = ...,
+        isolation: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["board", b"board", "commitment", b"commitment", "held_back", b"held_back", "isolation", b"isolation", "nonces", b"nonces", "tournament_id", b"tournament_id", "trust_memory", b"trust_memory"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TournamentTable: _TypeAlias = TournamentTable  # noqa: Y015
 
 @_typing.final
 class SeatFilled(_message.Message):
@@ -908,27 +972,31 @@ Global___MatchEnded: _TypeAlias = MatchEnded  # noqa: Y015
 
 @_typing.final
 class SecretRevealed(_message.Message):
-    """The secret behind the cards was revealed. Always the last event."""
+    """The secret behind the cards was revealed. Always the last event. An input where the secret was held back."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SECRET_FIELD_NUMBER: _builtins.int
     NONCES_FIELD_NUMBER: _builtins.int
+    DEAL_ID_FIELD_NUMBER: _builtins.int
     secret: _builtins.bytes
     """The secret."""
+    deal_id: _builtins.str
+    """Id under which the cards were derived, where it was held back with the secret."""
     @_builtins.property
     def nonces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """The nonces by seat, empty where none was sent."""
+        """The nonces by seat, empty where none was sent; in duplicate play those of the entrants, in their order."""
 
     def __init__(
         self,
         *,
         secret: _builtins.bytes = ...,
         nonces: _abc.Iterable[_builtins.bytes] | None = ...,
+        deal_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["nonces", b"nonces", "secret", b"secret"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal_id", b"deal_id", "nonces", b"nonces", "secret", b"secret"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -526,6 +526,8 @@ class Match(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     EVENT_COUNT_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
+    TOURNAMENT_ID_FIELD_NUMBER: _builtins.int
+    HELD_BACK_FIELD_NUMBER: _builtins.int
     match_id: _builtins.str
     """Its id: 26 characters a-z 2-7, drawn at random."""
     state: Global___MatchState.ValueType
@@ -536,6 +538,10 @@ class Match(_message.Message):
     """The host's words."""
     event_count: _builtins.int
     """How many events its journal holds."""
+    tournament_id: _builtins.str
+    """The tournament that it is a table of; empty outside one."""
+    held_back: _builtins.bool
+    """Whether nobody but the host may see it from outside yet: other tables play the same cards."""
     @_builtins.property
     def options(self) -> _game_pb2.GameOptions:
         """Options of the game, defaults written out."""
@@ -564,10 +570,12 @@ class Match(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         event_count: _builtins.int = ...,
         result: Global___MatchResult | None = ...,
+        tournament_id: _builtins.str = ...,
+        held_back: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "options", b"options", "result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "event_count", b"event_count", "game", b"game", "label", b"label", "match_id", b"match_id", "options", b"options", "result", b"result", "seats", b"seats", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "event_count", b"event_count", "game", b"game", "held_back", b"held_back", "label", b"label", "match_id", b"match_id", "options", b"options", "result", b"result", "seats", b"seats", "state", b"state", "tournament_id", b"tournament_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

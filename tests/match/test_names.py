@@ -6,7 +6,7 @@ import pytest
 
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee_server.match.errors import RefusedError
-from referee_server.tables.names import MAX_LENGTH, check_name, fold_name
+from referee_server.match.names import MAX_LENGTH, check_name, fold_name
 
 REFUSED = {
     "empty": "",
