@@ -235,9 +235,9 @@ class Scheduler:
             self._queue.clear()
 
     def _score(self) -> None:
-        """Enters a whole round's outcomes, in the order of its tables, so that it is all the same how they came."""
+        """Enters a whole round's outcomes. Place points are halves, which add up exactly in whatever order they came."""
         if self._format.waits and self._round:
-            self._history.score(sorted(self._unscored, key=lambda outcome: outcome.table.number))
+            self._history.score(self._unscored)
             self._unscored.clear()
 
     def _seat(self, rounds: Sequence[Round]) -> Iterator[list[tuple[int, ...]]]:
