@@ -235,7 +235,7 @@ class Scheduler:
             self._queue.clear()
 
     def _score(self) -> None:
-        """Enters a whole round's outcomes. Place points are halves, which add up exactly in whatever order they came."""
+        """Enters a whole round's outcomes. Place points are halves, which add up exactly in any order."""
         if self._format.waits and self._round:
             self._history.score(self._unscored)
             self._unscored.clear()
