@@ -23,7 +23,7 @@ def record(events: Sequence[event_pb2.MatchEvent]) -> dict[str, Any]:
       and has fewer steps than its rules ask for;
     - `totals` and `places` by side; empty where the match has no result (yet);
     - `match_id`, `deal_id`, `secret`, `nonces` and `commitment`, in hex; the secret is empty while it is sealed, and so
-      is a nonce that was not sent. Nonces are by seat; in duplicate play they are those of the entrants, in their order;
+      is a nonce that was not sent. Nonces are by seat; in duplicate play those of the entrants, in their order;
     - `first_dealer_drawn`: whether the first dealer was drawn by lot;
     - `agents`: names by seat;
     - `official_places` by side, after rulings;
