@@ -83,7 +83,15 @@ class Referee:
     hall: Hall
     gate: Gate
 
-    def __init__(self, *, practice: bool = False, open_registration: bool = True, **timing: float) -> None:
+    def __init__(
+        self,
+        *,
+        practice: bool = False,
+        open_registration: bool = True,
+        patience: Patience | None = None,
+        **timing: float,
+    ) -> None:
+        self.patience = patience or Patience()
         self.journal: Journal = MemoryJournal()
         self.clock = FakeClock()
         self._settings = HallSettings(practice=practice)
@@ -144,7 +152,7 @@ def serve(referee: Referee, add_to_server: Callable[..., Any], interceptors: Seq
     """Returns a server thread for a referee, not yet started."""
 
     async def build() -> grpc.aio.Server:
-        server = grpc.aio.server(options=options(Patience()), interceptors=interceptors)
+        server = grpc.aio.server(options=options(referee.patience), interceptors=interceptors)
         await add_to_server(referee, server)
         return server
 

@@ -117,6 +117,25 @@ def test_abort_with_status_works_on_the_aio_context() -> None:
     assert (found.code, found.message) == (StatusCode.DATA_LOSS, "m")
 
 
+@pytest.mark.parametrize(("begun", "told"), [(True, StatusCode.ABORTED), (False, StatusCode.DEADLINE_EXCEEDED)])
+def test_a_call_whose_first_write_was_cancelled_can_be_ended_only_if_it_was_begun(begun: bool, told: Any) -> None:
+    async def writes(requests: Any, context: Any) -> None:
+        if begun:
+            await context.send_initial_metadata(())
+        writing = asyncio.ensure_future(context.write(b"x"))
+        await asyncio.sleep(0)  # the write begins
+        writing.cancel()
+        await asyncio.wait((writing,))
+        try:
+            await context.abort(StatusCode.ABORTED, "m")
+        except Exception as error:
+            raise asyncio.CancelledError from error
+
+    with plain_server(grpc.stream_stream_rpc_method_handler(writes)) as (_, channel):
+        found = refused(lambda: list(channel.stream_stream("/t.T/Call")(iter(()), timeout=1)))
+    assert found.code == told
+
+
 @pytest.mark.parametrize("how", ["half-close", "cancel", "deadline"])
 def test_however_a_client_goes_its_reader_sees_the_same_end(how: str) -> None:
     seen: list[Any] = []

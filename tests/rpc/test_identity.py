@@ -14,7 +14,7 @@ from referee.v1 import log_service_pb2 as log_pb
 from referee.v1 import match_service_pb2 as pb
 from referee.v1 import registry_service_pb2 as registry_pb
 from rpc.agent import Agent, bearer, item, refused
-from rpc.kit import HOST, NOBODY, Client, duel, play_out, seat_view, started
+from rpc.kit import HOST, NOBODY, Client, duel, play_out, seat_view, started, until
 from rpc.server import HOST_TOKEN, Referee, token_of
 
 Make = Callable[..., Agent]
@@ -137,12 +137,13 @@ def test_a_name_that_reads_like_another_agents_is_taken(agent: Make, name: str) 
     assert other.end()[:2] == (StatusCode.ALREADY_EXISTS, "NAME_TAKEN")
 
 
-def test_two_first_streams_of_one_credential_are_one_agent(agent: Make, client: Client) -> None:
+def test_two_first_streams_of_one_credential_are_one_agent(agent: Make, client: Client, referee: Referee) -> None:
     """A client that tries again before it has heard is not a stranger that wants its name."""
     one, other = agent("anna"), agent("anna")
     hello = agent_pb.Hello(protocol_version=1, name="anna")
     one.send(item(hello=hello))
     other.send(item(hello=agent_pb.Hello(protocol_version=1, name="anna again")))
+    until(lambda: one.ended is not None or other.ended is not None, referee)  # both have been heard
     agent("anna").hello()
     assert {one.end().reason, other.end().reason} == {"SUPERSEDED"}
     rows = client.registry.ListAgents(registry_pb.ListAgentsRequest(), metadata=HOST, timeout=9).agents

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import socket
 import struct
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -18,6 +17,7 @@ from referee.v1 import event_pb2, match_pb2
 from referee.v1 import match_service_pb2 as pb
 from referee_server.tables.session import MAX_REQUEST_BYTES
 from rpc.agent import Agent, bearer, item, refused
+from rpc.http2 import Kind, Peer, frame
 from rpc.kit import HOST, NOBODY, Client, duel, started, until
 from rpc.server import AioServerThread, Referee, token_of
 
@@ -136,37 +136,12 @@ def test_more_than_that_is_refused_by_the_library(agent: Make, size: int) -> Non
     assert anna.end()[:2] == (StatusCode.RESOURCE_EXHAUSTED, "")
 
 
-def http2(kind: int, flags: int, stream: int, body: bytes) -> bytes:
-    return struct.pack(">I", len(body))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + body
-
-
 def test_a_length_of_2_gib_allocates_nothing(grpc_server: AioServerThread, client: Client) -> None:
-    headers = b"".join(
-        b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
-        for name, value in (
-            (b":method", b"POST"),
-            (b":scheme", b"http"),
-            (b":path", GETS.encode()),
-            (b":authority", b"localhost"),
-            (b"te", b"trailers"),
-            (b"content-type", b"application/grpc"),
-        )
-    )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with socket.create_connection(("127.0.0.1", grpc_server.port), timeout=5) as connection:
-        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + http2(4, 0, 0, b""))
-        connection.sendall(http2(1, 4, 1, headers) + http2(0, 0, 1, b"\x00" + struct.pack(">I", 2**31 - 1) + b"x"))
-        seen = b""
-        with connection.makefile("rb") as stream:
-            while True:
-                head = stream.read(9)
-                assert len(head) == 9, "the connection was closed without a word"
-                body = stream.read(int.from_bytes(head[:3], "big"))
-                ends = head[3] == 3 or (head[3] == 1 and head[4] & 1)
-                if ends and int.from_bytes(head[5:], "big") == 1:
-                    seen = body
-                    break
-    assert seen
+    with Peer(grpc_server.port) as peer:
+        stream = peer.greet().call(GETS)
+        peer.send(frame(Kind.DATA, b"\x00" + struct.pack(">I", 2**31 - 1) + b"x", stream=stream))
+        assert peer.answered(stream)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8 * 1024
     assert refused(lambda: client.get("x")).reason == "MATCH_UNKNOWN"
 

@@ -152,6 +152,9 @@ class Call:
     def done(self) -> bool:
         return self.ended
 
+    async def send_initial_metadata(self, metadata: Any) -> None:
+        """Nobody here looks at metadata."""
+
     async def abort_with_status(self, status: Any) -> None:
         self.status = status.code.value[0], status.details, dict(status.trailing_metadata)
         raise grpc.aio.AbortError

@@ -16,7 +16,7 @@ from referee_server import failpoints
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.rpc.gate import Caller, Gate
-from referee_server.rpc.register import WRITE_DEADLINE_S, Context, parse
+from referee_server.rpc.register import WRITE_DEADLINE_S, Context, begin, parse
 from referee_server.tables.clock import Clock
 from referee_server.tables.creation import SERVER_VERSION
 from referee_server.tables.hall import Hall
@@ -51,6 +51,7 @@ class AgentService:
         hello = items[0].hello
         _check_hello(hello)
         agent = await self._gate.admit(caller, hello.name)
+        await begin(context)
         self._hall.check_stream(agent.agent_id)
         structlog.contextvars.bind_contextvars(agent_id=agent.agent_id)
         session = Session(agent.agent_id, agent.name, hello, self._hall.clock.now_us())

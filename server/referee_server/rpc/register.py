@@ -114,8 +114,25 @@ async def _ended_well(call: Callable[[Caller], Awaitable[T]], context: Context, 
         _log.exception("call_failed", incident=incident)
         refused = internal(incident)
     _log.info("call_refused", reason=refused.name)
-    await abort(context, refused)
+    try:
+        await abort(context, refused)
+    except grpc.aio.AbortError:
+        raise
+    except Exception as error:
+        # The library does not take the status any more. Whatever else is raised it would log with a traceback.
+        _log.info("status_not_sent", reason=refused.name)
+        raise asyncio.CancelledError from error
     raise AssertionError("the call goes on after its end")
+
+
+async def begin(context: Context) -> None:
+    """Begins the responses of a stream; to be awaited before the first of them is written.
+
+    The library sends initial metadata with the first message, and takes note of that only when the write has
+    completed. If the write is cancelled before, ending the call would send them a second time, which the library
+    refuses: the status would never go out, and the client would wait for ever.
+    """
+    await context.send_initial_metadata(())
 
 
 def _authorization(context: Context) -> str | bytes | None:
@@ -127,8 +144,12 @@ def _authorization(context: Context) -> str | bytes | None:
 
 async def _write_all(responses: AsyncIterator[Message], context: Context) -> None:
     received = 0
+    begun = False
     try:
         async for response in responses:
+            if not begun:
+                begun = True
+                await begin(context)
             try:
                 # Not `wait_for`: in Python 3.11 it swallows a cancellation that comes as the write completes.
                 async with asyncio.timeout(WRITE_DEADLINE_S):

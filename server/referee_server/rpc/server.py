@@ -38,11 +38,15 @@ class Patience:
         hello_s: how long a stream may take to begin with Hello.
         keepalive_s: after how long without a byte a connection is probed.
         ping_timeout_s: how long the probe may go unanswered; a dead peer is noticed after both together.
+        handshake_s: how long a connection may take to begin, and to acknowledge the server's settings.
+        idle_s: after how long without a call a connection is closed.
     """
 
     hello_s: float = HELLO_DEADLINE_S
     keepalive_s: float = 20.0
     ping_timeout_s: float = 10.0
+    handshake_s: float = 10.0
+    idle_s: float = 300.0
 
 
 def options(patience: Patience) -> tuple[tuple[str, int], ...]:
@@ -65,9 +69,9 @@ def options(patience: Patience) -> tuple[tuple[str, int], ...]:
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         ("grpc.http2.max_ping_strikes", 2),
-        ("grpc.max_connection_idle_ms", 300_000),
-        ("grpc.server_handshake_timeout_ms", 10_000),
-        ("grpc.http2.settings_timeout", 10_000),
+        ("grpc.max_connection_idle_ms", round(patience.idle_s * 1_000)),
+        ("grpc.server_handshake_timeout_ms", round(patience.handshake_s * 1_000)),
+        ("grpc.http2.settings_timeout", round(patience.handshake_s * 1_000)),
         ("grpc.server_max_unrequested_time_in_server", 10),
         ("grpc.enable_channelz", 0),
     )
