@@ -103,8 +103,8 @@ class Service:
         host, _, _ = settings.address.rpartition(":")
         tls = settings.tls.read() if settings.tls is not None else None
         journal = self._data.open(settings.durability)
+        self.hall = Hall(journal, MonotonicClock(), os.urandom, settings.hall)
         try:
-            self.hall = Hall(journal, MonotonicClock(), os.urandom, settings.hall)
             gate = Gate(
                 self.hall,
                 self._data.host_token(make=True),
@@ -114,6 +114,7 @@ class Service:
             self._server = grpc.aio.server(options=options(settings.patience))
             self._healthy = add_services(self._server, self.hall, gate, hello_deadline_s=settings.patience.hello_s)
             self.address = f"{host}:{listen(self._server, settings.address, tls)}"
+            self.hall.steps.start()
             self.resumed = self.hall.start()
             self.hall.on_serving = self._on_serving
             await self._server.start()
@@ -122,6 +123,7 @@ class Service:
             journal.close()
             raise Failure(str(error), ExitCode.IN_USE) from None
         except BaseException:
+            self.hall.steps.close()
             journal.close()
             raise
         self._data.say_address(self.address, settings.tls.certificate if settings.tls is not None else None)
@@ -160,4 +162,5 @@ class Service:
                     ExitCode.STORAGE,
                 ) from None
         finally:
+            self.hall.steps.close()
             self.hall.journal.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Final
 
 from referee.v1 import error_reason_pb2 as reason_pb
@@ -41,7 +42,7 @@ class MatchService:
         self._hall = hall
         self._gate = gate
         self._heartbeat_s = heartbeat_s
-        self._stories = Stories(hall.journal)
+        self._stories = Stories(hall.journal, hall.steps)
         self._watcher_count = 0
 
     async def CreateMatch(self, request: pb.CreateMatchRequest, caller: Caller) -> pb.CreateMatchResponse:  # noqa: N802
@@ -168,7 +169,7 @@ class _Watch:
         self._known = len(story.events)
         self._first = pb.WatchMatchResponse(through_sequence=request.after_sequence)
         if request.delay_ms == 0:
-            _snapshot(story.match, audience, self._first)
+            hall.steps.run(lambda: _snapshot(story.match, audience, self._first))
         self._failure: Exception | None = None
 
     async def responses(self, heartbeat_s: float) -> AsyncIterator[pb.WatchMatchResponse]:
@@ -227,7 +228,8 @@ class _Watch:
             await queue.put(list(self._history))
         try:
             async for _, records in self._hall.journal.follow(self._request.match_id, self._known):
-                seen = self._projector.see(parse(records))
+                events = parse(records)
+                seen = self._hall.steps.run(partial(self._projector.see, events))
                 for start in range(0, len(seen), _PIECE):
                     await queue.put(seen[start : start + _PIECE])
                 # The more watch, the more each of them is told at once: together they cost no more than they may.

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
@@ -37,6 +38,7 @@ from referee_server.tables.housekeeping import Housekeeper
 from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, STREAMS_BURST, STREAMS_PER_S, Bucket
 from referee_server.tables.session import Session
+from referee_server.tables.steps import STEP_BUDGET_S, StepBudget
 from referee_server.tables.table import Table
 
 _log = structlog.get_logger(__name__)
@@ -54,10 +56,12 @@ class HallSettings:
     Attributes:
         practice: seats idle agents that take open seats with house bots.
         durable_power: waits for the disk at every commit (survives power loss), in a thread.
+        step_budget_s: how long the rules of a game may take for one step, in seconds.
     """
 
     practice: bool = False
     durable_power: bool = False
+    step_budget_s: float = STEP_BUDGET_S
 
 
 class Hall:
@@ -68,6 +72,7 @@ class Hall:
         journal: where everything is kept.
         committer: its only writer.
         meter: how late the referee is.
+        steps: runs whatever calls the rules of a game.
         housekeeper: keeps the journal in order.
         draining: whether the service is shutting down: nothing new is asked or started.
         on_ended: told the id of every match that has ended, once its end is stored.
@@ -101,6 +106,7 @@ class Hall:
             on_stall=self._storage_stalled,
         )
         self.meter = LatenessMeter(clock, self._seat_everybody)
+        self.steps = StepBudget(self.settings.step_budget_s)
         self.draining = False
         self.on_ended: list[Callable[[str], None]] = []
         self.on_serving: Callable[[bool], None] = lambda serving: None
@@ -210,7 +216,7 @@ class Hall:
             RefusedError: the spec is not one, or the request id was used for another.
         """
         self.check_storage()
-        settled, options = creation.settle(asked)
+        settled, options = self.steps.run(lambda: creation.settle(asked))
         if request_id:
             earlier = self._requested(request_id, asked, settled)
             if earlier is not None:
@@ -238,7 +244,7 @@ class Hall:
         self.check_storage()
         if origin.match_id in self._tables or self.journal.match(origin.match_id) is not None:
             return
-        settled, _ = creation.settle(asked)
+        settled, _ = self.steps.run(lambda: creation.settle(asked))
         self._open(origin, settled, creation.seats_of(settled, self.find_agent), "")
 
     def _open(
@@ -252,7 +258,8 @@ class Hall:
         match_id = origin.match_id
         now_ns = self.clock.wall_ns()
         event = creation.created(origin, settled, seats, now_ns)
-        table = Table(self, Machine(begin(event), origin.secret), settled.label, now_ns)
+        match = self.steps.run(lambda: begin(event))
+        table = Table(self, Machine(match, origin.secret), settled.label, now_ns)
         self._tables[match_id] = table
         failpoints.hit("match.create")
         self.committer.store(
@@ -371,7 +378,7 @@ class Hall:
             if match_id in failed:
                 continue
             try:
-                matches[match_id] = rebuild(matches.get(match_id), record)
+                matches[match_id] = self.steps.run(partial(rebuild, matches.get(match_id), record))
             except Exception:
                 failed.add(match_id)
                 _log.exception("match_not_resumed", match_id=match_id)

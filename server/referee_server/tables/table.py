@@ -27,11 +27,13 @@ from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.owed import LIMITING, Owed
 from referee_server.tables.rates import LOSSES_BORNE
 from referee_server.tables.session import Session
+from referee_server.tables.steps import StepBudget
 
 _log = structlog.get_logger(__name__)
 
 _RETRY_US: Final = 5_000_000
-"""How soon it is tried again to end a match whose rules fail, in microseconds."""
+"""How soon it is tried again to end a match whose rules fail, in microseconds; the next time after twice that."""
+_LONGEST_RETRY_US: Final = 3_600_000_000
 _RECHECK_US: Final = 10_000
 """How soon a time limit that the referee may not enforce now is looked at again, in microseconds."""
 _ASKED_FOR: Final = (event_pb2.ANSWER_STATUS_ACCEPTED, event_pb2.ANSWER_STATUS_FAULTED)
@@ -47,6 +49,7 @@ class Host(Protocol):
     clock: Clock
     committer: Committer
     meter: LatenessMeter
+    steps: StepBudget
 
     @property
     def halted(self) -> bool:
@@ -141,7 +144,7 @@ class Table:
             return []  # the state in memory is not to be trusted; the match is about to end
         try:
             failpoints.hit("decide.before")
-            events = decide()
+            events = self._host.steps.run(decide)
             failpoints.hit("decide.after")
         except inputs.NotNowError:
             raise
@@ -173,7 +176,7 @@ class Table:
         elif item.verdict.status not in _ASKED_FOR:
             told[0] = may_reply()
         if item.verdict.asked_again:
-            self._host.committer.tell(session, messages.decision(self.match, seat, self.now_us))
+            self._guarded(lambda: self._tell_question(session, seat))
 
     def accuse(self, agent_id: str, kind: match_pb2.FaultKind.ValueType) -> None:
         """Rules on what an agent did outside of its answers, where it still plays."""
@@ -229,7 +232,7 @@ class Table:
         """Sends the events to a stream that wants them: those it has missed, then new ones as they are stored."""
         if session.hello.wants_events:
             after = session.positions.get(self.match_id, 0)
-            feed = Feed(session, self.match_id, seat, self.match.game, after, self._host.stored_events)
+            feed = Feed(session, self.match_id, seat, self.match.game, after, self._host)
             self._feeds[seat] = feed
             self._host.committer.then(feed.start)
 
@@ -282,8 +285,11 @@ class Table:
         bot = self._bots.get(seat)
         if bot is None or bot.name != name:
             bot = self._bots[seat] = bots.make(name, seed or self.machine.hidden_seed(seat))
+        self._took(self._host.steps.run(lambda: self._choice(bot, seat)))
+
+    def _choice(self, bot: bots.Bot, seat: int) -> list[event_pb2.MatchEvent]:
         question = self.match.question(seat)
-        self._took(self.machine.step(inputs.Choose(seat, question.number, bot.choose(question)), self.now_us))
+        return self.machine.step(inputs.Choose(seat, question.number, bot.choose(question)), self.now_us)
 
     def _ask(self, seat: int) -> None:
         session = self._host.session_of(self.match.seats[seat].agent_id)
@@ -295,7 +301,8 @@ class Table:
         # The way there and back is credited as far as the seat's quota goes.
         transit_us = min(session.transit_us, self.match.seats[seat].quota_us) if session is not None else 0
         self._owed.asked()
-        self._took(self.machine.step(inputs.Ask(seat, self._asking.waited_us, transit_us), self.now_us))
+        ask = inputs.Ask(seat, self._asking.waited_us, transit_us)
+        self._took(self._host.steps.run(lambda: self.machine.step(ask, self.now_us)))
         # An agent that is away is asked all the same: its clock runs, and it gets the question when it is back.
         if session is not None:
             self._hand_over(session, seat)
@@ -311,8 +318,11 @@ class Table:
             self._owed.handed(self.now_us - offered_us)
 
     def _hand_over(self, session: Session, seat: int) -> None:
-        question = messages.decision(self.match, seat, self.now_us)
+        self._tell_question(session, seat)
         self._asking.opened(session)
+
+    def _tell_question(self, session: Session, seat: int) -> None:
+        question = self._host.steps.run(lambda: messages.decision(self.match, seat, self.now_us))
         self._host.committer.tell(session, question)
 
     def _took(self, events: list[event_pb2.MatchEvent]) -> None:
@@ -475,19 +485,23 @@ class Table:
             incident = uuid4().hex[:12]
             note = f"the referee failed; incident {incident}"
             _log.exception("match_failed", match_id=self.match_id, incident=incident)
-        self._host.committer.then(lambda: self._stop_broken(note))
+        self._host.committer.then(lambda: self._stop_broken(note, _RETRY_US))
 
-    def _stop_broken(self, note: str) -> None:
+    def _stop_broken(self, note: str, retry_us: int) -> None:
         secret = self.machine.secret
+        stored = parse(self._host.stored_events(self.match_id))
         try:
-            machine = Machine(replay(parse(self._host.stored_events(self.match_id))), secret)
+            machine = Machine(self._host.steps.run(lambda: replay(stored)), secret)
             if machine.match.over:
                 return  # its end is stored: it was that which was being told
-            events = machine.step(inputs.Stop(match_pb2.END_REASON_REFEREE_FAULT, note), self.now_us)
+            stop = inputs.Stop(match_pb2.END_REASON_REFEREE_FAULT, note)
+            events = self._host.steps.run(lambda: machine.step(stop, self.now_us))
         except Exception:
             # The rules fail even over what is stored. It may be a passing trouble; else the next start tries again.
+            # Ever more rarely: rules that never return hold up everybody each time.
             _log.exception("match_not_stopped", match_id=self.match_id)
-            self._host.clock.call_at(self._host.clock.now_us() + _RETRY_US, lambda: self._stop_broken(note))
+            again = min(2 * retry_us, _LONGEST_RETRY_US)
+            self._host.clock.call_at(self._host.clock.now_us() + retry_us, lambda: self._stop_broken(note, again))
             return
         self.machine, self.match = machine, machine.match
         self._took(events)
