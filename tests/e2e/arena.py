@@ -17,7 +17,7 @@ from referee.v1 import registry_service_pb2 as registry_pb
 from referee_client import convert
 from referee_server.cli.client import HostClient
 from referee_server.cli.data import DataFolder
-from referee_server.rpc.gate import hash_credential
+from referee_server.tables.credentials import hash_credential
 
 from .kit import PATIENCE_S, Home, Process, until
 

@@ -158,7 +158,7 @@ def test_with_registration_closed_a_stranger_is_refused(agent: Make) -> None:
 
 @pytest.mark.referee(open_registration=False)
 def test_with_registration_closed_who_was_added_by_the_host_plays(client: Client, agent: Make) -> None:
-    from referee_server.rpc.gate import hash_credential
+    from referee_server.tables.credentials import hash_credential
 
     request = registry_pb.AddAgentRequest(name="anna", credential_hash=hash_credential(token_of("anna")))
     added = client.registry.AddAgent(request, metadata=HOST, timeout=9).agent
@@ -167,7 +167,7 @@ def test_with_registration_closed_who_was_added_by_the_host_plays(client: Client
 
 @pytest.mark.parametrize("hashed", [b"", bytes(31), bytes(33), "anna's"])
 def test_a_hash_that_is_none_or_is_taken_is_not_added(client: Client, agent: Make, hashed: Any) -> None:
-    from referee_server.rpc.gate import hash_credential
+    from referee_server.tables.credentials import hash_credential
 
     agent("anna").hello()
     given = hash_credential(token_of("anna")) if hashed == "anna's" else hashed

@@ -176,7 +176,7 @@ def test_decisions_are_counted_by_match_and_seat(client: Client, agent: Make) ->
 
 
 def test_credentials_are_told_to_nobody(client: Client, agent: Make, referee: Referee) -> None:
-    from referee_server.rpc.gate import hash_credential
+    from referee_server.tables.credentials import hash_credential
 
     anna = agent("anna")
     anna.hello()

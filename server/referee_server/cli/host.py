@@ -18,7 +18,7 @@ from referee_server.cli.client import HostClient, check_address, host_client
 from referee_server.cli.output import ExitCode, Failure, fail, print_rows
 from referee_server.match.errors import RefusedError
 from referee_server.match.spec import check_seats, configure, find_game
-from referee_server.rpc.gate import hash_credential
+from referee_server.tables.credentials import hash_credential
 
 AT_ONCE: Final = 64
 """How many matches of one command are in play at once."""

@@ -12,6 +12,7 @@ import click
 
 from referee_server import __version__
 from referee_server.cli.conformance.command import conformance
+from referee_server.cli.cup_commands import CUP_COMMANDS
 from referee_server.cli.data import default_path
 from referee_server.cli.output import ExitCode, Failure
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _EXIT_CODES = """\b
 Exit codes: 0 done; 1 a log does not hold, or a match ended without a result; 2 wrong usage; 66 no such match or file;
 69 no referee at that address; 73 unusable data folder; 74 storage failed; 75 port or data in use; 77 not permitted;
-130 interrupted."""
+78 a tournament's file is not right; 130 interrupted."""
 
 _data = click.option(
     "--data",
@@ -189,6 +190,8 @@ def serve(
 
 
 cli.add_command(conformance)
+for command in CUP_COMMANDS:
+    cli.add_command(command)
 
 
 @cli.command(name="match")

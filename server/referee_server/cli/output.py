@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _WIDTH: Final = 10_000  # a table is as wide as what is in it; a narrow terminal folds its lines
 
@@ -31,6 +34,8 @@ class ExitCode(IntEnum):
     """The port or the data folder is in use; try again later."""
     FORBIDDEN = 77
     """The credential does not allow it."""
+    CONFIG = 78
+    """A tournament's file is not right, or asks for what cannot be done."""
     INTERRUPTED = 130
     """Ctrl-C."""
 
@@ -75,14 +80,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *,
     if not rows:
         print(empty)
         return
-    from rich.console import Console
     from rich.table import Table
-
-    class Piped(Console):
-        """Leaves a closed pipe to whoever runs the command; by itself rich would end the program with 1."""
-
-        def on_broken_pipe(self) -> NoReturn:
-            raise BrokenPipeError
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in columns.values():
@@ -90,7 +88,20 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *,
         table.add_column(title.removeprefix(">"), justify="right" if title.startswith(">") else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(escaped(_cell(row[key])) for key in columns))
-    Piped(width=_WIDTH).print(table)
+    print_rich(table)
+
+
+def print_rich(renderable: RenderableType) -> None:
+    """Prints what rich can show, as wide as it is."""
+    from rich.console import Console
+
+    class Piped(Console):
+        """Leaves a closed pipe to whoever runs the command; by itself rich would end the program with 1."""
+
+        def on_broken_pipe(self) -> NoReturn:
+            raise BrokenPipeError
+
+    Piped(width=_WIDTH).print(renderable)
 
 
 def escaped(text: str) -> str:

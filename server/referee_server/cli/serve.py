@@ -43,13 +43,8 @@ def run_service(
     Raises:
         Failure: it cannot start, or the storage failed.
     """
-    check_address(listen)
     files = _tls_files(*tls)
-    if files is None and not insecure and not _is_local(listen):
-        raise Failure(
-            f"{listen} can be reached from other machines, and the connection is not encrypted: credentials and "
-            "hands could be read on the way; give --tls-cert and --tls-key, or say --insecure if the network is yours"
-        )
+    check_exposed(listen, encrypted=files is not None, insecure=insecure)
     configure(log_level, as_json=log_json)
     settings = ServiceSettings(
         address=listen,
@@ -62,6 +57,20 @@ def run_service(
     asyncio.run(_serve(DataFolder(data), settings))
 
 
+def check_exposed(listen: str, *, encrypted: bool, insecure: bool) -> None:
+    """Refuses to listen where others could listen in, unless the host says outright that the network is his.
+
+    Raises:
+        Failure: that, or it is no address.
+    """
+    check_address(listen)
+    if not encrypted and not insecure and not _is_local(listen):
+        raise Failure(
+            f"{listen} can be reached from other machines, and the connection is not encrypted: credentials and "
+            "hands could be read on the way; give --tls-cert and --tls-key, or say --insecure if the network is yours"
+        )
+
+
 def _tls_files(certificate: str | None, key: str | None, client_ca: str | None) -> TlsFiles | None:
     if certificate is None and key is None and client_ca is None:
         return None
@@ -71,7 +80,7 @@ def _tls_files(certificate: str | None, key: str | None, client_ca: str | None) 
 
 
 async def _serve(data: DataFolder, settings: ServiceSettings) -> None:
-    stop = _StopSignals()
+    stop = StopSignals()
     async with Service(data, settings) as service:
         _log.info(
             "listening",
@@ -89,7 +98,7 @@ async def _serve(data: DataFolder, settings: ServiceSettings) -> None:
             await _first(service.drain(), stop.wait(2))
 
 
-class _StopSignals:
+class StopSignals:
     """Counts the signals that tell the service to stop, from now on."""
 
     def __init__(self) -> None:

@@ -14,11 +14,14 @@ import structlog
 
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure
+from referee_server.director.local import LocalExecutor
+from referee_server.director.tournaments import Tournaments
 from referee_server.journal import Durability, StorageError
 from referee_server.rpc.gate import Gate
 from referee_server.rpc.server import AddressError, Patience, ServerTls, add_services, listen, options, set_serving
 from referee_server.tables.clock import MonotonicClock
 from referee_server.tables.hall import Hall, HallSettings
+from referee_server.tournament.book import Book
 
 _log = structlog.get_logger(__name__)
 
@@ -68,6 +71,7 @@ class ServiceSettings:
         drain_s: how long agents may take at the stop to answer what is open, in seconds.
         grace_s: how long calls may take to end at the stop, in seconds.
         patience: how long it bears with a silent peer.
+        cup_folder: where paths of a tournament's programs start from; None where it starts no programs.
     """
 
     address: str = "127.0.0.1:7431"
@@ -78,6 +82,7 @@ class ServiceSettings:
     drain_s: float = 10.0
     grace_s: float = 1.0
     patience: Patience = field(default_factory=Patience)
+    cup_folder: Path | None = None
 
 
 class Service:
@@ -85,11 +90,13 @@ class Service:
 
     Attributes:
         hall: all matches and agents.
+        tournaments: all tournaments.
         address: where it listens.
         resumed: how many matches were taken up again at the start.
     """
 
     hall: Hall
+    tournaments: Tournaments
     address: str
     resumed: int
 
@@ -105,6 +112,7 @@ class Service:
         journal = self._data.open(settings.durability)
         self.hall = Hall(journal, MonotonicClock(), os.urandom, settings.hall)
         try:
+            self.tournaments = Tournaments(self.hall, os.urandom, self._executor)
             gate = Gate(
                 self.hall,
                 self._data.host_token(make=True),
@@ -132,6 +140,9 @@ class Service:
             _log.warning("storage", note=note)
         return self
 
+    def _executor(self, book: Book) -> LocalExecutor:
+        return LocalExecutor(self.hall)
+
     def _on_serving(self, serving: bool) -> None:
         task = asyncio.ensure_future(set_serving(self._healthy, serving=serving))
         self._told.add(task)
@@ -148,6 +159,7 @@ class Service:
         self._data.forget_address()
         try:
             await set_serving(self._healthy, serving=False)
+            await self.tournaments.close()
             try:
                 await self.hall.close()
             finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from referee_server import failpoints
 from referee_server.journal import AgentAdded, AgentRow
 from referee_server.match.errors import RefusedError
 from referee_server.match.names import check_name, fold_name
+from referee_server.tables.credentials import hash_credential
 from referee_server.tables.hall import Hall
 from referee_server.tables.rates import STRANGERS_PER_S, Strangers
 
@@ -39,11 +39,6 @@ class Caller:
     agent: AgentRow | None = None
     credential_hash: bytes | None = None
     revoked: bool = False
-
-
-def hash_credential(token: str) -> bytes:
-    """Returns the form in which a credential is kept and compared. 256 random bits need no salt."""
-    return hashlib.sha256(b"referee.credential.v1\0" + token.encode()).digest()
 
 
 class Gate:

@@ -486,8 +486,12 @@ class Hall:
     async def wait_for_sessions(self, count: int) -> None:
         """Waits until that many agents are connected."""
         while len(self._sessions) < count:
-            self._somebody_came.clear()
-            await self._somebody_came.wait()
+            await self.somebody_came()
+
+    async def somebody_came(self) -> None:
+        """Waits until an agent connects."""
+        self._somebody_came.clear()
+        await self._somebody_came.wait()
 
     def detach(self, session: Session) -> None:
         """Takes note that a stream has ended; without effect if it is not its agent's stream any more."""

@@ -49,6 +49,11 @@ class CupError(ValueError):
         super().__init__("; ".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
 
+    @classmethod
+    def of(cls, path: str, message: str) -> CupError:
+        """Returns the error of one problem."""
+        return cls([Problem(path, message)])
+
 
 def parse_cup(text: str) -> Cup:
     """Returns the tournament that a file describes.

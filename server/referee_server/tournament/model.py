@@ -111,8 +111,8 @@ class Standing:
         played: how many of its tables have a result.
         place_points: sum over its tables of how many sides it was placed before, a shared place counting half for each
             of those that share it; a bye as stated by the format.
-        points: points of the game, summed.
-        mean: place points a table.
+        points: points of the game, summed; negative totals where the lowest wins, so that more is better.
+        mean: place points a table, byes counting as the tables that they stand for; the standings are ordered by it.
         rating: its rating with interval, in rating points around 1500.
         byes: how often it had no table to play in a round.
         firsts: how many tables it won, a shared first place counting in parts.

@@ -104,6 +104,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNIMPLEMENTED: a log of a newer version. Metadata: version."""
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 40
     """INTERNAL: the referee failed; nobody else's fault. Metadata: incident_id."""
+    ERROR_REASON_TOURNAMENT_INVALID: _ErrorReason.ValueType  # 41
+    """INVALID_ARGUMENT: the description is not one of a tournament. BadRequest names everything that is wrong with it."""
+    ERROR_REASON_TOURNAMENT_UNKNOWN: _ErrorReason.ValueType  # 42
+    """NOT_FOUND: there is no such tournament. Metadata: tournament_id."""
+    ERROR_REASON_TOURNAMENT_STATE: _ErrorReason.ValueType  # 43
+    """FAILED_PRECONDITION: the tournament is not in a state for that. Metadata: tournament_id, state."""
+    ERROR_REASON_TOURNAMENT_DAMAGED: _ErrorReason.ValueType  # 44
+    """DATA_LOSS: the log of the tournament is damaged. Metadata: tournament_id."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Machine-readable reason of an error. Carried in `google.rpc.ErrorInfo` with domain `referee.v1`, as the value's name
@@ -192,4 +200,12 @@ ERROR_REASON_SCHEMA: ErrorReason.ValueType  # 39
 """UNIMPLEMENTED: a log of a newer version. Metadata: version."""
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 40
 """INTERNAL: the referee failed; nobody else's fault. Metadata: incident_id."""
+ERROR_REASON_TOURNAMENT_INVALID: ErrorReason.ValueType  # 41
+"""INVALID_ARGUMENT: the description is not one of a tournament. BadRequest names everything that is wrong with it."""
+ERROR_REASON_TOURNAMENT_UNKNOWN: ErrorReason.ValueType  # 42
+"""NOT_FOUND: there is no such tournament. Metadata: tournament_id."""
+ERROR_REASON_TOURNAMENT_STATE: ErrorReason.ValueType  # 43
+"""FAILED_PRECONDITION: the tournament is not in a state for that. Metadata: tournament_id, state."""
+ERROR_REASON_TOURNAMENT_DAMAGED: ErrorReason.ValueType  # 44
+"""DATA_LOSS: the log of the tournament is damaged. Metadata: tournament_id."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

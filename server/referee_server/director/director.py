@@ -1,0 +1,298 @@
+"""The director: has the tables of one tournament played, and keeps its log.
+
+Every step is on record before the next depends on it, so a director that is killed is followed by one that goes on:
+the schedule follows from the log, the cards from the master secret, and a table that was ordered twice is played once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Final, Protocol
+
+import structlog
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from referee.v1 import tournament_pb2 as pb
+from referee_server.director.executor import Executor, Order, Played, Player
+from referee_server.director.orders import order_for, player_of
+from referee_server.tournament.book import PAUSED, RUNNING, WAITING, Book
+from referee_server.tournament.model import Table
+from referee_server.tournament.record import outcome_to
+
+_log = structlog.get_logger(__name__)
+
+_AHEAD: Final = 32
+"""How far ahead of the schedule tables are looked for that can be played, as a multiple of those at play."""
+
+_FIELDS: Final = {
+    pb.TournamentStarted: "tournament_started",
+    pb.TableEnded: "table_ended",
+    pb.EntrantEntered: "entrant_entered",
+    pb.EntrantWithdrawn: "entrant_withdrawn",
+    pb.TournamentPaused: "tournament_paused",
+    pb.TournamentContinued: "tournament_continued",
+    pb.TournamentEnded: "tournament_ended",
+    pb.TournamentChanged: "tournament_changed",
+}
+
+
+class Ledger(Protocol):
+    """Where a tournament's log is kept."""
+
+    def wall_ns(self) -> int:
+        """Returns wall time, in nanoseconds since 1970; for display only."""
+
+    async def note(self, tournament_id: str, event: bytes, state: str) -> None:
+        """Stores a fact and where the tournament then stands; returns once that is stored.
+
+        Raises:
+            StorageError: the storage has failed.
+        """
+
+
+class Director:
+    """Runs one tournament.
+
+    Attributes:
+        book: the tournament so far.
+        playing: the tables at play, by number.
+        on_change: called after every fact that was stored.
+    """
+
+    def __init__(self, ledger: Ledger, book: Book, master: bytes, executor: Executor) -> None:
+        self.book = book
+        self.playing: dict[int, Order] = {}
+        self.on_change: Callable[[], None] = lambda: None
+        self._ledger = ledger
+        self._master = master
+        self._executor = executor
+        self._sitting: Counter[int] = Counter()
+        self._batches: set[asyncio.Task[None]] = set()
+        self._wake = asyncio.Event()
+        self._draining = False
+        self._cancelled = False
+        self._failure: BaseException | None = None
+        self._revealed: set[int] = set()
+        self._writing = asyncio.Lock()
+
+    # What a host can do.
+
+    async def pause(self) -> None:
+        """Starts no more tables; those at play go on to their end."""
+        if self.book.state in (WAITING, RUNNING):
+            await self._note(pb.TournamentPaused())
+
+    async def go_on(self) -> None:
+        """Starts tables again."""
+        if self.book.state == PAUSED:
+            await self._note(pb.TournamentContinued())
+
+    def cancel(self) -> None:
+        """Ends the tournament: tables at play are cancelled, no more are started."""
+        self._cancelled = True
+        self._wake.set()
+
+    def drain(self) -> None:
+        """Starts no more tables; `run` returns once those at play have ended. Nothing of it is on record."""
+        self._draining = True
+        self._wake.set()
+
+    async def withdraw(self, entrant: int) -> None:
+        """Takes an entrant out of all rounds that are not paired yet."""
+        if not self.book.over and entrant not in self.book.withdrawn:
+            await self._note(pb.EntrantWithdrawn(entrant=entrant))
+
+    # The run.
+
+    async def run(self) -> None:
+        """Plays until the tournament has ended, or until it is drained.
+
+        Raises:
+            ExecutorError: the tables cannot be played.
+            StorageError: the storage has failed.
+        """
+        try:
+            await self._start()
+            while not self.book.over:
+                if self._failure is not None:
+                    raise self._failure
+                if self._cancelled or self.book.decided:
+                    await self._finish()
+                    break
+                if not self._draining and self.book.state == RUNNING:
+                    self._start_tables()
+                if self._draining and not self.playing:
+                    break
+                self._wake.clear()
+                await self._wake.wait()
+        finally:
+            for batch in self._batches:
+                batch.cancel()
+            await asyncio.gather(*self._batches, return_exceptions=True)
+
+    async def _start(self) -> None:
+        for board in sorted({outcome.table.board for outcome in self.book.outcomes.values()}):
+            await self._reveal(board)  # who was killed may not have come to it
+        if self.book.over:
+            return
+        players = [player_of(self.book, number) for number in range(len(self.book.cup.entrant))]
+        isolation = await self._unless_cancelled(players)
+        if self.book.started is None and isolation is not None:
+            await self._note(pb.TournamentStarted(nonces=[b""] * len(players), isolation=isolation))
+
+    async def _unless_cancelled(self, players: Sequence[Player]) -> tuple[str, ...] | None:
+        """Lets the executor get ready; returns None if the host had enough of waiting."""
+        preparing = asyncio.ensure_future(self._executor.prepare(players))
+        waking = asyncio.ensure_future(self._wake.wait())
+        try:
+            while not preparing.done():
+                await asyncio.wait((preparing, waking), return_when=asyncio.FIRST_COMPLETED)
+                if self._cancelled or self._draining:
+                    return None
+                if waking.done():
+                    self._wake.clear()
+                    waking = asyncio.ensure_future(self._wake.wait())
+            return preparing.result()
+        finally:
+            for task in (preparing, waking):
+                task.cancel()
+            await asyncio.gather(preparing, waking, return_exceptions=True)
+
+    def _start_tables(self) -> None:
+        """Starts as many tables as may be at play, in the order of the schedule, those of one group together."""
+        batch: list[Order] = []
+        for table in self._next_tables():
+            if batch and (batch[-1].table.round, batch[-1].table.group) != (table.round, table.group):
+                self._start_batch(batch)
+                batch = []
+            order = order_for(self.book, self._master, table)
+            self.playing[table.number] = order
+            self._sitting.update(set(table.seats))
+            batch.append(order)
+        if batch:
+            self._start_batch(batch)
+
+    def _next_tables(self) -> list[Table]:
+        running = self.book.cup.running
+        room = running.concurrency - len(self.playing)
+        share = running.share or _fair_share(self.book)
+        sitting = self._sitting.copy()
+        chosen: list[Table] = []
+        looked = 0
+        for table in self.book.unplayed():
+            if len(chosen) >= room or looked >= running.concurrency * _AHEAD:
+                break
+            looked += 1
+            entrants = {entrant for entrant in table.seats if entrant >= 0}
+            # Who is slow is not to sit at every table that is at play.
+            if table.number in self.playing or any(sitting[entrant] >= share for entrant in entrants):
+                continue
+            sitting.update(entrants)
+            chosen.append(table)
+        return chosen
+
+    def _start_batch(self, batch: list[Order]) -> None:
+        task = asyncio.ensure_future(self._play(batch))
+        self._batches.add(task)
+        task.add_done_callback(self._batch_ended)
+
+    def _batch_ended(self, task: asyncio.Task[None]) -> None:
+        self._batches.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = self._failure or task.exception()
+        self._wake.set()
+
+    async def _play(self, batch: list[Order]) -> None:
+        async with contextlib.aclosing(self._executor.play(batch)) as results:
+            async for played in results:
+                await self._took(played)
+
+    async def _took(self, played: Played) -> None:
+        order = self.playing[played.key.number]
+        try:
+            if self._cancelled and played.outcome.reason == "cancelled":
+                return
+            await self._note(outcome_to(played.outcome, played.key.attempt, played.note))
+            if played.outcome.reason in ("not_started", "referee_fault"):
+                _log.warning("table_without_result", match_id=played.outcome.match_id, reason=played.outcome.reason)
+            await self._reveal(order.table.board)
+        finally:
+            del self.playing[order.table.number]
+            self._sitting.subtract(set(order.table.seats))
+            self._wake.set()
+
+    async def _reveal(self, board: int) -> None:
+        """Reveals the cards of a board set once its last table has ended."""
+        book = self.book
+        if book.cup.mode == "none" or board in self._revealed or not book.board_is_done(board):
+            return
+        self._revealed.add(board)
+        ended = [book.outcomes[table.number].match_id for table in book.tables_of(board)]
+        await self._executor.reveal([match_id for match_id in ended if match_id])
+
+    async def _finish(self) -> None:
+        """Ends the tournament: what is still at play no longer counts."""
+        at_play = self._perhaps_at_play()
+        self._cancelled = self._cancelled or not self.book.decided
+        await self._executor.cancel(at_play)
+        for batch in self._batches:
+            batch.cancel()
+        await asyncio.gather(*self._batches, return_exceptions=True)
+        held = {*at_play, *(outcome.match_id for outcome in self.book.outcomes.values())}
+        if self.book.cup.mode != "none":
+            await self._executor.reveal(sorted(held - {""}))
+        stopping = self.book.stopping
+        stopped = stopping is not None and stopping.verdict is not None
+        note = stopping.words() if stopping is not None and stopped else ""
+        cancelled = not self.book.decided
+        await self._note(pb.TournamentEnded(cancelled=cancelled, note=note, master_secret=self._master))
+
+    def _perhaps_at_play(self) -> list[str]:
+        """Returns the matches that may be at play: those of an earlier run that was killed among them."""
+        if self.book.started is None:
+            return []
+        ahead = islice(self.book.unplayed(), self.book.cup.running.concurrency * _AHEAD)
+        return [order_for(self.book, self._master, table).match_id for table in ahead]
+
+    async def _note(self, payload: Message) -> None:
+        """Puts a fact on record, then takes it in; whole or not at all, whoever waits for it."""
+        await asyncio.shield(asyncio.ensure_future(self._store(payload)))
+
+    async def _store(self, payload: Message) -> None:
+        async with self._writing:
+            now_ns = self._ledger.wall_ns()
+            event = pb.TournamentEvent(
+                sequence=self.book.sequence + 1,
+                event_time=Timestamp(seconds=now_ns // 10**9, nanos=now_ns % 10**9),
+                **{_FIELDS[type(payload)]: payload},  # type: ignore[arg-type]  # the field of this type
+            )
+            after = _state_after(self.book, payload)
+            await self._ledger.note(self.book.tournament_id, event.SerializeToString(), after)
+            self.book.evolve(event)
+        self._wake.set()
+        self.on_change()
+
+
+def _state_after(book: Book, payload: Message) -> str:
+    match payload:
+        case pb.TournamentPaused():
+            return PAUSED
+        case pb.TournamentContinued():
+            return RUNNING if book.started is not None else WAITING
+        case pb.TournamentStarted():
+            return RUNNING if book.state != PAUSED else PAUSED
+        case pb.TournamentEnded(cancelled=cancelled):
+            return "CANCELLED" if cancelled else "FINISHED"
+    return book.state
+
+
+def _fair_share(book: Book) -> int:
+    """Returns at how many tables one entrant may sit: a quarter of them is kept for the others, if there are others."""
+    concurrency = book.cup.running.concurrency
+    seats = book.cup.rules.seats(book.cup.game_options)
+    return concurrency if len(book.cup.entrant) <= seats else max(1, concurrency - concurrency // 4)

@@ -1,0 +1,30 @@
+"""The standings of a tournament, from its book."""
+
+from __future__ import annotations
+
+from referee_server.tournament.book import Book, plan_of
+from referee_server.tournament.formats import bye_worth, tables_a_group
+from referee_server.tournament.model import Standing
+from referee_server.tournament.standings import standings
+
+
+def lines_of(book: Book, *, resamples: int = 1000) -> list[Standing]:
+    """Returns the standings of a tournament as it stands, best first.
+
+    Args:
+        book: the tournament.
+        resamples: how often to draw for the intervals; 0 leaves them out, for a quick look.
+    """
+    plan = plan_of(book.cup, book.created.commitment)
+    tables = tables_a_group(plan)
+    return standings(
+        book.counted,
+        len(book.cup.entrant),
+        lowest_wins=book.cup.rules.lowest_wins,
+        byes=book.scheduler.byes,
+        bye_points=bye_worth(plan) / tables,
+        bye_tables=tables,
+        withdrawn=book.withdrawn,
+        eliminated=book.scheduler.eliminated,
+        resamples=resamples,
+    )
