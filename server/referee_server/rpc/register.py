@@ -92,7 +92,7 @@ async def _ended_well(call: Callable[[Caller], Awaitable[T]], context: Context, 
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(rpc=rpc)
     try:
-        return await call(gate.identify(_authorization(context)))
+        return await call(gate.identify(_authorization(context), context.peer()))
     except RefusedError as error:
         refused = error
         if refused.reason == reason_pb.ERROR_REASON_CREDENTIAL_UNKNOWN:

@@ -40,6 +40,7 @@ from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, STREAMS_
 from referee_server.tables.session import Session
 from referee_server.tables.steps import STEP_BUDGET_S, StepBudget
 from referee_server.tables.table import Table
+from referee_server.tables.watchers import Watchers
 
 _log = structlog.get_logger(__name__)
 
@@ -73,6 +74,7 @@ class Hall:
         committer: its only writer.
         meter: how late the referee is.
         steps: runs whatever calls the rules of a game.
+        watchers: who watches matches.
         housekeeper: keeps the journal in order.
         draining: whether the service is shutting down: nothing new is asked or started.
         on_ended: told the id of every match that has ended, once its end is stored.
@@ -107,6 +109,7 @@ class Hall:
         )
         self.meter = LatenessMeter(clock, self._seat_everybody)
         self.steps = StepBudget(self.settings.step_budget_s)
+        self.watchers = Watchers()
         self.draining = False
         self.on_ended: list[Callable[[str], None]] = []
         self.on_serving: Callable[[bool], None] = lambda serving: None
@@ -196,6 +199,7 @@ class Hall:
     def _close_all(self, why: RefusedError) -> None:
         for session in (*self._sessions.values(), *self._arriving.values()):
             session.close(why)
+        self.watchers.close(why)
 
     # Matches.
 
@@ -478,10 +482,11 @@ class Hall:
             table.accuse(agent_id, match_pb2.FAULT_KIND_CRASH)
 
     def end_stream(self, agent_id: str, why: RefusedError) -> None:
-        """Ends an agent's stream, if it has one."""
+        """Ends an agent's stream, if it has one, and all that it watches."""
         for session in (self._sessions.get(agent_id), self._arriving.get(agent_id)):
             if session is not None:
                 session.close(why)
+        self.watchers.end(agent_id, why)
 
     async def wait_for_sessions(self, count: int) -> None:
         """Waits until that many agents are connected."""
