@@ -10,7 +10,6 @@ import pytest
 
 from referee_server.cli.report.html import MOST_TABLES, as_html
 from referee_server.cli.report.model import Report
-
 from report.world import cup, duel, nobody
 
 FETCHING = {"script", "link", "img", "iframe", "object", "embed", "base", "use", "image"}

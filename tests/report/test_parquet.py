@@ -11,7 +11,6 @@ import pytest
 
 from referee_server.cli.output import Failure
 from referee_server.cli.report.parquet import write_parquet
-
 from report.world import cup, nobody
 
 duckdb = pytest.importorskip("duckdb")

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from referee_server.cli.report import plots, svg
 from referee_server.cli.report.series import MOST_POINTS, advantage_lines, deal_means
 from referee_server.tournament.model import Interval
-
 from report.world import cup, forfeited, without_result
 
 

@@ -18,7 +18,6 @@ from referee_server.cli.report.model import Report
 from referee_server.cli.report.tables import as_csv, as_json, as_markdown, as_rich
 from referee_server.cli.report.words import spreads
 from referee_server.tournament.model import Interval
-
 from report.world import cup, duel, nobody, played, table_of
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from referee_server.agents.local import LocalAgents
 from referee_server.cli.cup_progress import Progress
 from referee_server.cli.data import DataFolder
 from referee_server.cli.logs import configure
@@ -15,7 +16,7 @@ from referee_server.cli.output import ExitCode, Failure, fail, print_rich
 from referee_server.cli.report.of_book import report_of
 from referee_server.cli.report.tables import as_json, as_rich
 from referee_server.cli.serve import StopSignals, check_exposed
-from referee_server.cli.service import Service, ServiceSettings
+from referee_server.cli.service import ProgramSettings, Service, ServiceSettings
 from referee_server.director.executor import ExecutorError
 from referee_server.director.tournaments import OVER, Tournaments
 from referee_server.journal import JournalReader, TournamentRow
@@ -45,7 +46,14 @@ def run_cup(
     # Where nobody connects from outside any port will do, so that several can run beside each other.
     remote = any(entrant.remote is not None for entrant in cup.entrant)
     address = listen or (DEFAULT_LISTEN if remote else "127.0.0.1:0")
-    asyncio.run(_Run(path, text, cup, DataFolder(data), accept_changes=accept_changes, as_json=as_json_).run(address))
+    run = _Run(path, text, cup, DataFolder(data), accept_changes=accept_changes, as_json=as_json_)
+    # Before gRPC is in use: what starts programs is a process of its own, and a process that runs gRPC cannot fork.
+    agents = LocalAgents() if any(entrant.command is not None for entrant in cup.entrant) else None
+    try:
+        asyncio.run(run.run(address, agents))
+    finally:
+        if agents is not None:
+            agents.kill()
 
 
 def read_cup(path: str) -> str:
@@ -87,9 +95,13 @@ class _Run:
         self._accept_changes = accept_changes
         self._as_json = as_json
 
-    async def run(self, address: str) -> None:
+    async def run(self, address: str, agents: LocalAgents | None) -> None:
         stop = StopSignals()
-        settings = ServiceSettings(address=address, cup_folder=self._folder)
+        programs = None
+        if agents is not None:
+            sandboxed = any(entrant.isolation != "process" for entrant in self._cup.entrant)
+            programs = ProgramSettings(agents, self._folder, sandboxed)
+        settings = ServiceSettings(address=address, programs=programs)
         async with Service(self._data, settings) as service:
             tournaments = service.tournaments
             tournament_id = await self._enter(service, tournaments)

@@ -19,7 +19,7 @@ game = "guillotine"             # or "regicide"
 # first_dealer = 0
 
 [options]                       # of the game: docs/rules.md has them all
-# deals = 24
+# rank_order = "standard"
 
 [format]                        # who meets whom: docs/formats.md
 kind = "round_robin"            # round_robin, swiss, knockout, gauntlet, ladder
@@ -94,6 +94,7 @@ bot = "stride"
 # folder = "."                  # relative to this file
 # env = { MODEL = "small" }
 # isolation = "process"         # or "bubblewrap": no network, no files but its own
+# reads = ["/opt/model"]        # what else it can read in a sandbox
 # fresh = true                  # started anew for every table
 # limits = { memory_mb = 512, cpu_s = 3600, files = 256, processes = 64, file_mb = 64 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -12,9 +13,11 @@ from typing import Self
 import grpc
 import structlog
 
+from referee_server.agents.local import LocalAgents
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure
 from referee_server.director.local import LocalExecutor
+from referee_server.director.programs import LocalPrograms, Place
 from referee_server.director.tournaments import Tournaments
 from referee_server.journal import Durability, StorageError
 from referee_server.rpc.gate import Gate
@@ -59,6 +62,21 @@ class TlsFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramSettings:
+    """How programs of tournaments are started.
+
+    Attributes:
+        agents: the launcher, made before gRPC is in use; its owner closes it.
+        folder: where paths in the tournament's file start from.
+        sandboxed: whether some have no network and need the service's Unix socket.
+    """
+
+    agents: LocalAgents
+    folder: Path
+    sandboxed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceSettings:
     """How a service is run.
 
@@ -71,7 +89,7 @@ class ServiceSettings:
         drain_s: how long agents may take at the stop to answer what is open, in seconds.
         grace_s: how long calls may take to end at the stop, in seconds.
         patience: how long it bears with a silent peer.
-        cup_folder: where paths of a tournament's programs start from; None where it starts no programs.
+        programs: how programs of tournaments are started; None where it starts none.
     """
 
     address: str = "127.0.0.1:7431"
@@ -82,7 +100,7 @@ class ServiceSettings:
     drain_s: float = 10.0
     grace_s: float = 1.0
     patience: Patience = field(default_factory=Patience)
-    cup_folder: Path | None = None
+    programs: ProgramSettings | None = None
 
 
 class Service:
@@ -103,6 +121,7 @@ class Service:
     def __init__(self, data: DataFolder, settings: ServiceSettings) -> None:
         self._data = data
         self._settings = settings
+        self._socket: Path | None = None
         self._told: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -122,6 +141,8 @@ class Service:
             self._server = grpc.aio.server(options=options(settings.patience))
             self._healthy = add_services(self._server, self.hall, gate, hello_deadline_s=settings.patience.hello_s)
             self.address = f"{host}:{listen(self._server, settings.address, tls)}"
+            if settings.programs is not None and settings.programs.sandboxed:
+                self._listen_for_sandboxed(settings.programs)
             self.hall.steps.start()
             self.resumed = self.hall.start()
             self.hall.on_serving = self._on_serving
@@ -141,7 +162,18 @@ class Service:
         return self
 
     def _executor(self, book: Book) -> LocalExecutor:
-        return LocalExecutor(self.hall)
+        given = self._settings.programs
+        if given is None or all(entrant.command is None for entrant in book.cup.entrant):
+            return LocalExecutor(self.hall)
+        place = Place(self._data.path, given.folder, self.address, self._socket)
+        return LocalExecutor(self.hall, LocalPrograms(self.hall, book.cup, book.tournament_id, given.agents, place))
+
+    def _listen_for_sandboxed(self, programs: ProgramSettings) -> None:
+        """Listens where programs without a network find the service; the path has to be short, and nobody else's."""
+        folder = Path(tempfile.mkdtemp(prefix="referee-"))
+        programs.agents.remove_at_end(folder)
+        self._socket = folder / "socket"
+        listen(self._server, f"unix:{self._socket}", None)
 
     def _on_serving(self, serving: bool) -> None:
         task = asyncio.ensure_future(set_serving(self._healthy, serving=serving))

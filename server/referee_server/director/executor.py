@@ -39,14 +39,12 @@ class Player:
         kind: a house bot, a registered agent that connects by itself, or a program that the executor starts.
         name: the house bot, or name or id of the agent; of a program the entrant's name.
         seed: of a house bot.
-        isolation: how a program is kept apart from the machine; empty for others.
     """
 
     entrant: int
     kind: Literal["bot", "agent", "program"]
     name: str
     seed: int = 0
-    isolation: str = ""
 
 
 @dataclass(frozen=True, slots=True)

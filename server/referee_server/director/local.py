@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
@@ -28,18 +28,17 @@ _STORAGE_LOOK_S: Final = 0.2
 _NOT_NOW: Final = (reason_pb.ERROR_REASON_STORAGE, reason_pb.ERROR_REASON_DRAINING)
 
 
-class StartError(Exception):
-    """A program did not come to play; the message is what is known of the cause.
+@dataclass(frozen=True, slots=True)
+class Seated:
+    """A program at a seat.
 
     Attributes:
-        player: whose program it is.
-        kind: the kind of fault, such as `crash` or `no_show`.
+        agent_id: the agent that it plays as.
+        failure: why it did not come, in words; empty if it is there.
     """
 
-    def __init__(self, player: Player, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.player = player
-        self.kind = kind
+    agent_id: str
+    failure: str = ""
 
 
 class Programs(Protocol):
@@ -52,14 +51,10 @@ class Programs(Protocol):
             ExecutorError: it cannot be kept apart as asked.
         """
 
-    async def seat(self, player: Player, match_id: str) -> str:
-        """Returns the id of an agent that plays for an entrant, connected, until `free`.
+    async def seat(self, order: Order, seat: int) -> Seated:
+        """Brings a program to a seat, connected until `free`, or says why it does not come."""
 
-        Raises:
-            StartError: the program did not come.
-        """
-
-    async def free(self, player: Player, match_id: str, *, failed: bool) -> str:
+    async def free(self, order: Order, seat: int, *, failed: bool) -> str:
         """Takes note that a match has ended; returns the last of what the program printed, if something failed."""
 
     async def close(self) -> None:
@@ -78,19 +73,19 @@ class LocalExecutor:
         self._hall = hall
         self._programs = programs
         self._ends: dict[str, asyncio.Future[None]] = {}
+        self._tiers: dict[int, str] = {}
         hall.on_ended.append(self._ended)
 
     async def prepare(self, players: Sequence[Player]) -> tuple[str, ...]:
         """See `Executor.prepare`."""
-        tiers: dict[int, str] = {}
         if any(player.kind == "program" for player in players):
             if self._programs is None:
                 raise ExecutorError("this referee starts no programs; let the entrants connect by themselves")
-            tiers = self._programs.tiers()
+            self._tiers = self._programs.tiers()
         for player in players:
             if player.kind == "agent":
                 await self._connected(player.name)
-        return tuple(tiers.get(player.entrant, "") for player in players)
+        return tuple(self._tiers.get(player.entrant, "") for player in players)
 
     async def _connected(self, name: str) -> None:
         said = False
@@ -116,41 +111,33 @@ class LocalExecutor:
 
     async def _play(self, order: Order) -> Played:
         row = self._hall.journal.match(order.match_id)
-        if row is None or row.state not in ENDED:
-            seated: list[Player] = []
-            try:
-                if self._programs is not None:
-                    agents = await self._seat_programs(order, seated)
-                else:
-                    agents = {}
-                await self._open(order, agents)
-                await self._end_of(order.match_id)
-            except StartError as error:
-                return self._not_started(order, error)
-            finally:
-                notes = await self._free_programs(order, seated)
-        else:
-            notes = {}
+        if row is not None and row.state in ENDED:
+            return self._harvest(order, {})
+        seated: dict[int, Seated] = {}
+        try:
+            await self._seat_programs(order, seated)
+            await self._open(order, seated)
+            await self._end_of(order.match_id)
+        finally:
+            notes = await self._free_programs(order, seated)
         return self._harvest(order, notes)
 
-    async def _seat_programs(self, order: Order, seated: list[Player]) -> dict[int, str]:
-        """Brings the programs of a table in; returns their agents by seat."""
-        assert self._programs is not None
-        agents = {}
+    async def _seat_programs(self, order: Order, seated: dict[int, Seated]) -> None:
+        """Brings the programs of a table in, taking note of them one by one."""
         for seat, player in enumerate(order.players):
-            if player.kind == "program":
-                seated.append(player)
-                agents[seat] = await self._programs.seat(player, order.match_id)
-        return agents
+            if player.kind == "program" and self._programs is not None:
+                seated[seat] = Seated("")
+                seated[seat] = await self._programs.seat(order, seat)
 
-    async def _free_programs(self, order: Order, seated: Sequence[Player]) -> dict[int, str]:
-        notes = {}
-        if self._programs is not None:
-            for player in seated:
-                failed = self._failed(order.match_id, order.players.index(player))
-                said = await self._programs.free(player, order.match_id, failed=failed)
-                if said:
-                    notes[player.entrant] = said
+    async def _free_programs(self, order: Order, seated: Mapping[int, Seated]) -> dict[int, str]:
+        """Takes the programs away; returns by entrant what there is to say of those that failed."""
+        notes: dict[int, str] = {}
+        if self._programs is None:
+            return notes
+        for seat, program in seated.items():
+            said = await self._programs.free(order, seat, failed=self._failed(order.match_id, seat))
+            if program.failure or said:
+                notes[order.players[seat].entrant] = program.failure or said
         return notes
 
     def _failed(self, match_id: str, seat: int) -> bool:
@@ -158,13 +145,13 @@ class LocalExecutor:
         result = match_pb2.Match.FromString(row.summary).result if row is not None else match_pb2.MatchResult()
         return seat < len(result.fault_counts) and result.fault_counts[seat] > 0
 
-    async def _open(self, order: Order, agents: dict[int, str]) -> None:
+    async def _open(self, order: Order, seated: Mapping[int, Seated]) -> None:
         asked = match_pb2.MatchSpec.FromString(order.spec)
         for seat, player in enumerate(order.players):
             if player.kind == "bot":
                 asked.seats.add(bot=player.name, bot_seed=player.seed)
             else:
-                asked.seats.add(agent=agents.get(seat, player.name))
+                asked.seats.add(agent=seated[seat].agent_id if seat in seated else player.name)
         tournament = event_pb2.TournamentTable(
             tournament_id=order.key.tournament_id,
             commitment=order.commitment,
@@ -172,7 +159,7 @@ class LocalExecutor:
             board=order.key.board,
             nonces=order.nonces if order.held_back else (),
             trust_memory=order.trust_memory,
-            isolation=[player.isolation for player in order.players] if agents else (),
+            isolation=[self._tiers.get(player.entrant, "") for player in order.players] if seated else (),
         )
         origin = Origin(order.match_id, order.deal_id, order.secret, given=order.unsealed, tournament=tournament)
         while True:
@@ -183,7 +170,10 @@ class LocalExecutor:
                     raise ExecutorError(error.message) from None
                 await asyncio.sleep(_STORAGE_LOOK_S)  # until there is space again, or the end of the process
             else:
-                return
+                break
+        for program in seated.values():
+            if program.failure:
+                self._hall.absent(order.match_id, program.agent_id)
 
     async def _end_of(self, match_id: str) -> None:
         """Waits until a match has ended and its end is stored."""
@@ -205,16 +195,12 @@ class LocalExecutor:
             events = parse(self._hall.journal.read(match_id))
         except (DamageError, LogError) as error:
             _log.error("match_damaged", match_id=match_id)
-            return Played(order.key, _nothing(order, "referee_fault"), f"its log is damaged: {error}")
+            return Played(order.key, _unreadable(order), f"its log is damaged: {error}")
         assert row is not None
         if row.state not in ENDED:
-            return Played(order.key, _nothing(order, "referee_fault"), "it could not be gone on with")
+            return Played(order.key, _unreadable(order), "it could not be gone on with")
         note = "\n".join(f"entrant {entrant}: {said}" for entrant, said in sorted(notes.items()))
         return Played(order.key, outcome_of(order.table, match_id, events, row.digest), note)
-
-    def _not_started(self, order: Order, error: StartError) -> Played:
-        outcome = _nothing(order, "not_started", {order.players.index(error.player): error.kind})
-        return Played(order.key, outcome, str(error))
 
     async def cancel(self, match_ids: Sequence[str]) -> None:
         """See `Executor.cancel`."""
@@ -245,24 +231,18 @@ class LocalExecutor:
             await self._programs.close()
 
 
-def _nothing(order: Order, reason: str, faults: Mapping[int, str] = MappingProxyType({})) -> Outcome:
-    """Returns the outcome of a table of which no match came about, or none that can be read.
-
-    Args:
-        order: the table.
-        reason: why.
-        faults: by seat, the kind of fault that kept it from starting.
-    """
-    seats = range(len(order.players))
+def _unreadable(order: Order) -> Outcome:
+    """Returns the outcome of a table whose match cannot be read, or gone on with: nobody's fault but the referee's."""
+    nothing: tuple[dict[str, int], ...] = tuple({} for _ in order.players)
     return Outcome(
         table=order.table,
-        match_id=order.match_id if reason == "referee_fault" else "",
-        reason=reason,
-        sides=tuple(seats),
+        match_id=order.match_id,
+        reason="referee_fault",
+        sides=(),
         totals=(),
         places=(),
-        faults=tuple({faults[seat]: 1} if seat in faults else {} for seat in seats),
-        substituted=(0,) * len(seats),
-        losses=tuple(f"{faults[seat]}: not started" if seat in faults else "" for seat in seats),
+        faults=nothing,
+        substituted=(0,) * len(nothing),
+        losses=("",) * len(nothing),
         deals=(),
     )

@@ -70,7 +70,7 @@ def player_of(book: Book, entrant: int, seed: int = 0) -> Player:
         return Player(entrant, "bot", described.bot, seed)
     if described.remote is not None:
         return Player(entrant, "agent", described.remote)
-    return Player(entrant, "program", described.name, isolation=described.isolation)
+    return Player(entrant, "program", described.name)
 
 
 def _derived(master: bytes, purpose: str, what: str) -> bytes:

@@ -90,6 +90,12 @@ class Tick(NamedTuple):
     lateness_us: int = 0
 
 
+class Absent(NamedTuple):
+    """A seat's agent does not come, as the referee knows before its time is up: its program could not be started."""
+
+    seat: int
+
+
 class Lose(NamedTuple):
     """A seat's stream was lost; `left` when its agent said goodbye."""
 
@@ -133,6 +139,7 @@ Input: TypeAlias = (
     | OfferSeat
     | Ready
     | Decline
+    | Absent
     | Ask
     | Answer
     | Stray

@@ -200,6 +200,10 @@ class Machine:
                 if match.state != WAITING or seat.offered_us is None or seat.ready:
                     raise inputs.NotNowError("the match is not on offer to that seat")
                 return self._fault(seat.seat, match_pb2.FAULT_KIND_START_TIMEOUT)
+            case inputs.Absent():
+                if match.state != WAITING or match.filled_us is None or seat.offered_us is not None or seat.ready:
+                    raise inputs.NotNowError("that seat's agent is there")
+                return self._fault(seat.seat, match_pb2.FAULT_KIND_NO_SHOW)
             case inputs.Lose(left=left):
                 return event_pb2.SeatDisconnected(seat=seat.seat, left=left)
             case inputs.Regain():

@@ -287,6 +287,9 @@ def _fault_input(ruled: event_pb2.FaultRuled, match: Match) -> inputs.Input:
     # To decline has the same outcome as to let the time run out, and can come when another seat's has run out too.
     if ruled.kind == match_pb2.FAULT_KIND_START_TIMEOUT:
         return inputs.Decline(ruled.seat)
+    # So has not coming at all.
+    if ruled.kind == match_pb2.FAULT_KIND_NO_SHOW:
+        return inputs.Absent(ruled.seat)
     if ruled.kind in inputs.ACCUSATIONS:
         return inputs.Accuse(ruled.seat, ruled.kind)
     return inputs.Tick(ruled.lateness_us)

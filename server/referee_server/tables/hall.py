@@ -77,6 +77,7 @@ class Hall:
         watchers: who watches matches.
         housekeeper: keeps the journal in order.
         draining: whether the service is shutting down: nothing new is asked or started.
+        on_attached: told the id of every agent that has connected.
         on_ended: told the id of every match that has ended, once its end is stored.
         on_serving: told with False when the service cannot serve for now, and with True when it can again.
         stopped: set when the storage has failed; the service ends then.
@@ -111,6 +112,7 @@ class Hall:
         self.steps = StepBudget(self.settings.step_budget_s)
         self.watchers = Watchers()
         self.draining = False
+        self.on_attached: list[Callable[[str], None]] = []
         self.on_ended: list[Callable[[str], None]] = []
         self.on_serving: Callable[[bool], None] = lambda serving: None
         self._stalled_us = 0
@@ -427,6 +429,8 @@ class Hall:
             return
         self._sessions[agent_id] = session
         self._somebody_came.set()
+        for watch in tuple(self.on_attached):
+            watch(agent_id)
         for table in list(self._tables.values()):
             if table.seats_of(agent_id):
                 table.attach(session)
@@ -480,6 +484,12 @@ class Hall:
         """Rules on an agent whose process the referee started and has seen end."""
         for table in list(self._tables.values()):
             table.accuse(agent_id, match_pb2.FAULT_KIND_CRASH)
+
+    def absent(self, match_id: str, agent_id: str) -> None:
+        """Takes note that an agent does not come to a match, because its program could not be started."""
+        table = self._tables.get(match_id)
+        if table is not None:
+            self.committer.then(lambda: table.absent(agent_id))
 
     def end_stream(self, agent_id: str, why: RefusedError) -> None:
         """Ends an agent's stream, if it has one, and all that it watches."""

@@ -186,6 +186,14 @@ class Table:
             except inputs.NotNowError:
                 continue
 
+    def absent(self, agent_id: str) -> None:
+        """Takes note that an agent does not come; without effect once it was offered the match."""
+        for seat in self.seats_of(agent_id):
+            try:
+                self.feed(inputs.Absent(seat))
+            except inputs.NotNowError:
+                continue
+
     # Streams.
 
     def attach(self, session: Session) -> None:

@@ -10,7 +10,7 @@ from referee_server.tournament.cup import Cup
 
 _FREE: Final = ("running", "clock", "faults")
 """Parts that change neither who meets whom nor over which cards."""
-_FREE_OF_ENTRANT: Final = ("command", "folder", "env", "limits", "isolation")
+_FREE_OF_ENTRANT: Final = ("command", "folder", "env", "limits", "isolation", "reads")
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,10 +125,10 @@ class Limits(_Part):
     """What a local program may use; what is left out has the default of `docs/isolation.md`."""
 
     cpu_s: int | None = Field(default=None, ge=1, le=10_000_000)
-    memory_mb: int | None = Field(default=None, ge=16, le=1_048_576)
-    file_mb: int | None = Field(default=None, ge=1, le=1_048_576)
-    files: int | None = Field(default=None, ge=16, le=1_048_576)
-    processes: int | None = Field(default=None, ge=1, le=1_000_000)
+    memory_mb: int | None = Field(default=None, ge=64, le=16_000_000)
+    file_mb: int | None = Field(default=None, ge=1, le=16_000_000)
+    files: int | None = Field(default=None, ge=16, le=1_000_000)
+    processes: int | None = Field(default=None, ge=1, le=4_000_000)
 
 
 class Entrant(_Part):
@@ -142,6 +142,7 @@ class Entrant(_Part):
         folder: working folder of the program, relative to the file.
         env: what its environment holds beside the little that every program gets.
         isolation: how it is kept apart from the machine.
+        reads: files and folders that it can read in a sandbox beside its own folder and the system's programs.
         fresh: whether it is started anew for every table, so that it remembers nothing; unset: in `rotation` only.
         limits: what it may use.
     """
@@ -153,6 +154,7 @@ class Entrant(_Part):
     folder: Text | None = None
     env: dict[str, Text] = Field(default_factory=dict)
     isolation: Literal["process", "bubblewrap"] = "process"
+    reads: list[Text] = Field(default_factory=list, max_length=64)
     fresh: bool | None = None
     limits: Limits = Limits()
 

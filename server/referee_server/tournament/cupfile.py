@@ -213,7 +213,9 @@ def _check_entrants(cup: Cup) -> list[Problem]:
             problems.append(Problem(path, f"it has exactly one of bot, command and remote, not {which}"))
         if entrant.command is None:
             local = [
-                key for key in ("folder", "env", "fresh", "isolation", "limits") if key in entrant.model_fields_set
+                key
+                for key in ("folder", "env", "fresh", "isolation", "reads", "limits")
+                if key in entrant.model_fields_set
             ]
             problems += [Problem(f"{path}.{key}", "only a command has that") for key in local]
         elif not entrant.command[0].strip():
