@@ -217,7 +217,7 @@ class Director:
         try:
             if self._cancelled and played.outcome.reason == "cancelled":
                 return
-            await self._note(outcome_to(played.outcome, played.key.attempt, played.note))
+            await self._note(outcome_to(played.outcome, played.key.attempt))
             if played.outcome.reason in ("not_started", "referee_fault"):
                 _log.warning("table_without_result", match_id=played.outcome.match_id, reason=played.outcome.reason)
             await self._reveal(order.table.board)

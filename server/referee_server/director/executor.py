@@ -87,12 +87,10 @@ class Played:
     Attributes:
         key: of the order.
         outcome: what came of the table.
-        note: what else there is to say, in words.
     """
 
     key: TableKey
     outcome: Outcome
-    note: str = ""
 
 
 class ExecutorError(Exception):

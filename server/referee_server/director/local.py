@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import structlog
@@ -119,8 +119,8 @@ class LocalExecutor:
             await self._open(order, seated)
             await self._end_of(order.match_id)
         finally:
-            notes = await self._free_programs(order, seated)
-        return self._harvest(order, notes)
+            said = await self._free_programs(order, seated)
+        return self._harvest(order, said)
 
     async def _seat_programs(self, order: Order, seated: dict[int, Seated]) -> None:
         """Brings the programs of a table in, taking note of them one by one."""
@@ -130,15 +130,15 @@ class LocalExecutor:
                 seated[seat] = await self._programs.seat(order, seat)
 
     async def _free_programs(self, order: Order, seated: Mapping[int, Seated]) -> dict[int, str]:
-        """Takes the programs away; returns by entrant what there is to say of those that failed."""
-        notes: dict[int, str] = {}
+        """Takes the programs away; returns by seat what there is to say of those that failed."""
+        said: dict[int, str] = {}
         if self._programs is None:
-            return notes
+            return said
         for seat, program in seated.items():
-            said = await self._programs.free(order, seat, failed=self._failed(order.match_id, seat))
-            if program.failure or said:
-                notes[order.players[seat].entrant] = program.failure or said
-        return notes
+            printed = await self._programs.free(order, seat, failed=self._failed(order.match_id, seat))
+            if program.failure or printed:
+                said[seat] = program.failure or printed
+        return said
 
     def _failed(self, match_id: str, seat: int) -> bool:
         row = self._hall.journal.match(match_id)
@@ -188,19 +188,21 @@ class LocalExecutor:
         if done is not None and not done.done():
             done.set_result(None)
 
-    def _harvest(self, order: Order, notes: dict[int, str]) -> Played:
+    def _harvest(self, order: Order, said: Mapping[int, str]) -> Played:
+        """Returns what came of a table. `said`: by seat, what there is to say of programs that failed."""
         match_id = order.match_id
         row = self._hall.journal.match(match_id)
         try:
             events = parse(self._hall.journal.read(match_id))
         except (DamageError, LogError) as error:
-            _log.error("match_damaged", match_id=match_id)
-            return Played(order.key, _unreadable(order), f"its log is damaged: {error}")
-        assert row is not None
-        if row.state not in ENDED:
-            return Played(order.key, _unreadable(order), "it could not be gone on with")
-        note = "\n".join(f"entrant {entrant}: {said}" for entrant, said in sorted(notes.items()))
-        return Played(order.key, outcome_of(order.table, match_id, events, row.digest), note)
+            _log.error("match_damaged", match_id=match_id, error=str(error))
+            return Played(order.key, _unreadable(order))
+        if row is None or row.state not in ENDED:
+            return Played(order.key, _unreadable(order))
+        outcome = outcome_of(order.table, match_id, events, row.digest)
+        if said:
+            outcome = replace(outcome, said=tuple(said.get(seat, "") for seat in range(len(order.players))))
+        return Played(order.key, outcome)
 
     async def cancel(self, match_ids: Sequence[str]) -> None:
         """See `Executor.cancel`."""
@@ -238,7 +240,7 @@ def _unreadable(order: Order) -> Outcome:
         table=order.table,
         match_id=order.match_id,
         reason="referee_fault",
-        sides=(),
+        sides=tuple(range(len(nothing))),
         totals=(),
         places=(),
         faults=nothing,

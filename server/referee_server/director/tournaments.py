@@ -149,7 +149,7 @@ class Tournaments:
         try:
             await director.run()
         except ExecutorError as error:
-            _log.error("tournament_stopped", tournament_id=tournament_id, why=str(error))
+            _log.warning("tournament_stopped", tournament_id=tournament_id, why=str(error))
             raise
         finally:
             del self.running[tournament_id]

@@ -65,7 +65,8 @@ class Outcome:
         substituted: by seat, how many decisions somebody else had to make for it.
         losses: by seat, why it was ruled last or did not start, such as `timeout: replaced`; empty for none.
         deals: its deals in order.
-        digest: digest of its whole log, by which a log file can be checked.
+        digest: digest of its log when it ended, by which a log file can be checked.
+        said: by seat, what there is to say of a program that failed: why it did not start, or the last it printed.
     """
 
     table: Table
@@ -79,6 +80,7 @@ class Outcome:
     losses: tuple[str, ...]
     deals: tuple[DealOutcome, ...] = field(repr=False)
     digest: bytes = b""
+    said: tuple[str, ...] = ()
 
     @property
     def scored(self) -> bool:

@@ -8,7 +8,7 @@ from referee_server.tournament.harvest import fault_name, reason_name
 from referee_server.tournament.model import DealOutcome, Outcome, Table
 
 
-def outcome_to(outcome: Outcome, attempt: int, note: str = "") -> pb.TableEnded:
+def outcome_to(outcome: Outcome, attempt: int) -> pb.TableEnded:
     """Returns an outcome as it is stored."""
     table = outcome.table
     return pb.TableEnded(
@@ -39,7 +39,7 @@ def outcome_to(outcome: Outcome, attempt: int, note: str = "") -> pb.TableEnded:
             for deal in outcome.deals
         ],
         digest=outcome.digest,
-        note=note,
+        said=outcome.said,
     )
 
 
@@ -59,4 +59,5 @@ def outcome_from(ended: pb.TableEnded) -> Outcome:
             DealOutcome(deal.deal, deal.dealer, tuple(deal.scores), deal.kind, deal.counted) for deal in ended.deals
         ),
         digest=ended.digest,
+        said=tuple(ended.said),
     )

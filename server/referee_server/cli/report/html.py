@@ -21,7 +21,18 @@ _PLOTS: Final[dict[str, Callable[[Report], str]]] = {
     "seats": lambda report: plots.seats(report) + plots.dealing(report),
     "deals": plots.deals,
 }
-_ORDER: Final = ("standings", "comparison", "ratings", "points", "crosstable", "seats", "deals", "faults", "losses")
+_ORDER: Final = (
+    "standings",
+    "comparison",
+    "ratings",
+    "points",
+    "crosstable",
+    "seats",
+    "deals",
+    "faults",
+    "losses",
+    "said",
+)
 _TITLES: Final = {"ratings": "Ratings", "points": "Points over time", "deals": "Kinds of deal"}
 _CAPTIONS: Final = {
     "ratings": """Where two intervals hardly overlap, the one entrant is most likely the stronger.

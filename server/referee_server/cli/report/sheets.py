@@ -60,6 +60,8 @@ class Sheet:
     caption: str = ""
 
 
+SAID: Final = 160
+"""How much of what a program printed is shown."""
 LEAST_P: Final = 0.001
 """Likelihoods below it are not told apart."""
 
@@ -69,7 +71,7 @@ NAME: Final = Column("name", Kind.NAME)
 def sheets(report: Report) -> Iterator[Sheet]:
     """Yields every sheet that has something to say, the standings first, but for the list of all tables."""
     yield standings(report)
-    for sheet in (comparison(report), crosstable(report), seats(report), faults(report), losses(report)):
+    for sheet in (comparison(report), crosstable(report), seats(report), faults(report), losses(report), said(report)):
         if sheet.rows:
             yield sheet
 
@@ -241,6 +243,22 @@ def losses(report: Report) -> Sheet:
             for cause, times in sorted(line.losses.items(), key=lambda item: (-item[1], item[0]))
         ),
         "Why somebody was ruled last, or did not start, whatever the cards said.",
+    )
+
+
+def said(report: Report) -> Sheet:
+    """Returns what there is to say of programs that failed, the last of each entrant."""
+    last: dict[int, tuple[int, str]] = {}
+    for outcome in report.ordered:
+        for entrant, text in zip(outcome.table.seats, outcome.said, strict=False):
+            if text:
+                last[entrant] = outcome.table.number, " ".join(text.split())
+    return Sheet(
+        "said",
+        "Programs that failed",
+        (NAME, Column("at table"), Column("the last of it", Kind.TEXT)),
+        tuple((report.name_of(entrant), str(number), text[-SAID:]) for entrant, (number, text) in sorted(last.items())),
+        "Why a program did not start, or the last that it printed. Whole outputs are in the data folder.",
     )
 
 

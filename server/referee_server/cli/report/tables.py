@@ -246,6 +246,7 @@ def _table(report: Report, outcome: Outcome) -> dict[str, Any]:
                 "faults": _sorted(outcome.faults[seat]),
                 "substituted": outcome.substituted[seat],
                 "loss": outcome.losses[seat],
+                "said": outcome.said[seat] if outcome.said else "",
             }
             for seat, entrant in enumerate(outcome.table.seats)
         ],

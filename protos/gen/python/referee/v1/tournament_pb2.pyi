@@ -200,7 +200,7 @@ class TableEnded(_message.Message):
     LOSSES_FIELD_NUMBER: _builtins.int
     DEALS_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
-    NOTE_FIELD_NUMBER: _builtins.int
+    SAID_FIELD_NUMBER: _builtins.int
     table: _builtins.int
     """Number of the table in the schedule, from 0."""
     round: _builtins.int
@@ -217,8 +217,6 @@ class TableEnded(_message.Message):
     """Why it ended."""
     digest: _builtins.bytes
     """Digest of the match's log when it ended."""
-    note: _builtins.str
-    """What else there is to say, such as what a program printed that did not start."""
     @_builtins.property
     def entrants(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Who sat where: entrants by number, negative for house bots that fill seats."""
@@ -251,6 +249,12 @@ class TableEnded(_message.Message):
     def deals(self) -> _containers.RepeatedCompositeFieldContainer[Global___TableDeal]:
         """Its deals."""
 
+    @_builtins.property
+    def said(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """By seat, what there is to say of a program that failed: why it did not start, or the last it printed. Empty where
+        nothing failed.
+        """
+
     def __init__(
         self,
         *,
@@ -270,11 +274,11 @@ class TableEnded(_message.Message):
         losses: _abc.Iterable[_builtins.str] | None = ...,
         deals: _abc.Iterable[Global___TableDeal] | None = ...,
         digest: _builtins.bytes = ...,
-        note: _builtins.str = ...,
+        said: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "board", b"board", "deals", b"deals", "digest", b"digest", "entrants", b"entrants", "faults", b"faults", "group", b"group", "losses", b"losses", "match_id", b"match_id", "note", b"note", "places", b"places", "reason", b"reason", "round", b"round", "sides", b"sides", "substitute_counts", b"substitute_counts", "table", b"table", "totals", b"totals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "board", b"board", "deals", b"deals", "digest", b"digest", "entrants", b"entrants", "faults", b"faults", "group", b"group", "losses", b"losses", "match_id", b"match_id", "places", b"places", "reason", b"reason", "round", b"round", "said", b"said", "sides", b"sides", "substitute_counts", b"substitute_counts", "table", b"table", "totals", b"totals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
