@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NoReturn, Protocol
 
 import grpc
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
@@ -77,11 +78,18 @@ class Aborting(Protocol):
 
 
 def to_status(error: RefusedError) -> status_pb2.Status:
-    """Returns a refusal as `google.rpc.Status` with its ErrorInfo, and BadRequest where a field is at fault."""
+    """Returns a refusal as `google.rpc.Status`, with its ErrorInfo and what else there is to say.
+
+    BadRequest is there where a field is at fault, and RetryInfo where waiting helps.
+    """
     details: list[Message] = [error_details_pb2.ErrorInfo(reason=error.name, domain=DOMAIN, metadata=error.metadata)]
     if error.field:
         violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=error.message)
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
+    if "retry_ms" in error.metadata:
+        pause = Duration()
+        pause.FromMilliseconds(int(error.metadata["retry_ms"]))
+        details.append(error_details_pb2.RetryInfo(retry_delay=pause))
     status = status_pb2.Status(code=CODE_OF[error.reason], message=error.message)
     for detail in details:
         status.details.add().Pack(detail)

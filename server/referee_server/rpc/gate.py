@@ -18,6 +18,7 @@ from referee_server.match.names import check_name, fold_name
 from referee_server.tables.credentials import hash_credential
 from referee_server.tables.hall import Hall
 from referee_server.tables.rates import STRANGERS_PER_S, Strangers
+from referee_server.tables.watchers import HOST
 
 _log = structlog.get_logger(__name__)
 
@@ -46,7 +47,7 @@ class Caller:
     def who(self) -> str:
         """Whom its calls are counted for: the host, the agent, or all strangers of one address."""
         if self.host:
-            return "host"
+            return HOST
         return self.agent.agent_id if self.agent is not None else f"from {self.address}"
 
 

@@ -91,6 +91,7 @@ class MatchService:
         if not 0 <= request.delay_ms <= _DAY_MS or (request.delay_ms and audience != ALL):
             raise _invalid("delay_ms", f"delay_ms is from 0 to {_DAY_MS}, and only for the view `all`")
         watcher = self._hall.watchers.admit(caller.who)
+        slow = False
         try:
             story = await self._stories.of(request.match_id)
             watch = _Watch(self._hall, request, audience, story, watcher)
@@ -98,8 +99,11 @@ class MatchService:
                 watcher.check()
                 yield response
             watcher.check()
+        except RefusedError as error:
+            slow = error.reason == reason_pb.ERROR_REASON_SLOW_CONSUMER
+            raise
         finally:
-            self._hall.watchers.leave(watcher)
+            self._hall.watchers.leave(watcher, slow=slow)
 
     def _audience(self, request: pb.WatchMatchRequest, caller: Caller) -> int:
         """Returns the audience of a view, if the caller may have it."""

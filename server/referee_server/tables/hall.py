@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -40,7 +40,7 @@ from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, STREAMS_
 from referee_server.tables.session import Session
 from referee_server.tables.steps import STEP_BUDGET_S, StepBudget
 from referee_server.tables.table import Table
-from referee_server.tables.watchers import Watchers
+from referee_server.tables.watchers import Watchers, WatchLimits
 
 _log = structlog.get_logger(__name__)
 
@@ -58,11 +58,13 @@ class HallSettings:
         practice: seats idle agents that take open seats with house bots.
         durable_power: waits for the disk at every commit (survives power loss), in a thread.
         step_budget_s: how long the rules of a game may take for one step, in seconds.
+        watches: how many matches may be watched at once.
     """
 
     practice: bool = False
     durable_power: bool = False
     step_budget_s: float = STEP_BUDGET_S
+    watches: WatchLimits = field(default_factory=WatchLimits)
 
 
 class Hall:
@@ -110,7 +112,7 @@ class Hall:
         )
         self.meter = LatenessMeter(clock, self._seat_everybody)
         self.steps = StepBudget(self.settings.step_budget_s)
-        self.watchers = Watchers()
+        self.watchers = Watchers(clock, self.settings.watches)
         self.draining = False
         self.on_attached: list[Callable[[str], None]] = []
         self.on_ended: list[Callable[[str], None]] = []
