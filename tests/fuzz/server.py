@@ -16,6 +16,8 @@ from google.rpc import error_details_pb2, status_pb2
 from fuzz.echo import without_own
 from fuzz.generate import Generator
 from referee.v1 import match_pb2
+from referee_server.director.local import LocalExecutor
+from referee_server.director.tournaments import Tournaments
 from referee_server.journal import MemoryJournal
 from referee_server.match.verify import parse, verify
 from referee_server.rpc import server as rpc_server
@@ -62,7 +64,9 @@ async def fuzz_server(*, seed: int, messages: int) -> Report:
     hall = Hall(MemoryJournal(), MonotonicClock(), os.urandom)
     hall.start()
     server = grpc.aio.server(options=rpc_server.options(rpc_server.Patience()))
-    rpc_server.add_services(server, hall, Gate(hall, _HOST, os.urandom, open_registration=True))
+    tournaments = Tournaments(hall, os.urandom, lambda book: LocalExecutor(hall))
+    gate = Gate(hall, _HOST, os.urandom, open_registration=True)
+    rpc_server.add_services(server, hall, gate, tournaments)
     port = rpc_server.listen(server, "127.0.0.1:0")
     await server.start()
 

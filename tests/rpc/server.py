@@ -13,6 +13,8 @@ from typing import Any, Self, TypeVar
 import grpc
 
 from referee.v1 import event_pb2
+from referee_server.director.local import LocalExecutor
+from referee_server.director.tournaments import Tournaments
 from referee_server.journal import Journal, MemoryJournal, StorageError
 from referee_server.match.verify import Report, parse, verify
 from referee_server.rpc.gate import Gate
@@ -93,7 +95,8 @@ class Referee:
         """Puts all services on a server."""
         self.hall = Hall(self.journal, self.clock, Bytes(b"rpc"), self._settings)
         self.gate = Gate(self.hall, HOST_TOKEN, Bytes(b"gate"), open_registration=self._open)
-        healthy = add_services(server, self.hall, self.gate, **self._timing)
+        self.tournaments = Tournaments(self.hall, Bytes(b"tournaments"), lambda book: LocalExecutor(self.hall))
+        healthy = add_services(server, self.hall, self.gate, self.tournaments, **self._timing)
         await set_serving(healthy, serving=True)
 
     def run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:

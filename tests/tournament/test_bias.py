@@ -9,6 +9,7 @@ from referee_games import registry
 from referee_games.conformance import shuffled
 from referee_games.contract import CHANCE, OVER, DealScored
 from referee_server.tournament.bias import bias
+from referee_server.tournament.intervals import bootstrap, by_board
 from referee_server.tournament.model import DealOutcome, Outcome
 from tournament.made import PAIRS, outcome
 
@@ -98,6 +99,17 @@ def test_in_about_95_of_100_reports_of_fair_self_play_every_interval_holds_zero(
         for seed in range(60)
     )
     assert fair >= 52
+
+
+def test_intervals_of_four_seats_are_those_of_a_board_set_bootstrap_at_a_quarter_of_the_error() -> None:
+    played = self_play(40)
+    units = [
+        [deal.scores[0] - sum(deal.scores) / 4 for table in tables for deal in table.deals]
+        for tables in by_board(played)
+    ]
+    (wide,) = bootstrap(units, lambda chosen: [sum(map(sum, chosen)) / sum(map(len, chosen))], confidence=0.9875)
+    found = bias(played, lowest_wins=False).seats[0].points
+    assert (found.low, found.value, found.high) == pytest.approx((wide.low, wide.value, wide.high))
 
 
 def test_a_seat_with_an_advantage_is_found_and_the_dealer_is_not_blamed() -> None:

@@ -88,10 +88,18 @@ def test_tables_in_another_order_give_the_same_bits(draw: random.Random, tables:
     assert rating_intervals(shuffled, 5, lowest_wins=True) == rating_intervals(played, 5, lowest_wins=True)
 
 
-def test_seats_in_another_order_give_the_same_bits() -> None:
-    turned = [Ranking(((2,), (0,), (1,)), (2, 1, 2)), Ranking(((1, 0), (2, 1)), (2, 1))]
-    straight = [Ranking(((0,), (1,), (2,)), (1, 2, 2)), Ranking(((1, 2), (0, 1)), (1, 2))]
-    assert fit(turned, 3) == fit(straight, 3)
+@given(st.randoms(use_true_random=False), st.sampled_from([1, 2]))
+def test_seats_in_another_order_give_the_same_bits(draw: random.Random, players: int) -> None:
+    straight, turned = [], []
+    for _ in range(30):
+        sides = [tuple(draw.sample(range(5), players)) for _ in range(4)]
+        places = [draw.randrange(3) for _ in sides]
+        straight.append(Ranking(tuple(sides), tuple(places)))
+        order = draw.sample(range(4), 4)
+        turned.append(
+            Ranking(tuple(tuple(draw.sample(sides[at], players)) for at in order), tuple(places[at] for at in order))
+        )
+    assert fit(turned, 5) == fit(straight, 5)
 
 
 def test_without_a_table_everybody_is_at_the_centre_and_hardly_anything_is_known() -> None:
@@ -113,6 +121,16 @@ def test_who_always_wins_is_rated_finitely_with_an_interval_of_some_width(tables
     for interval in rating_intervals(won, 4, lowest_wins=False):
         assert 50 < interval.high - interval.low < 2000
         assert interval.low < interval.value < interval.high
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from([1e-3, 1.0]))
+def test_the_fit_is_finite_whatever_the_tables_say(draw: random.Random, prior: float) -> None:
+    kinds = [
+        Ranking(tuple((item,) for item in draw.sample(range(6), 3)), (1, draw.choice([1, 2]), 2)) for _ in range(4)
+    ]
+    strengths = fit([kind for kind in kinds for _ in range(draw.choice([1, 10, 1000]))], 6, prior=prior)
+    assert all(map(math.isfinite, strengths))
+    assert sum(strengths) == pytest.approx(0, abs=1e-9)
 
 
 def test_more_wins_are_a_higher_rating() -> None:

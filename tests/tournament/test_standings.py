@@ -111,7 +111,7 @@ def test_place_points_a_table_rank_and_not_their_sum() -> None:
 
 
 def test_who_has_not_played_stands_behind_who_lost_every_table() -> None:
-    assert ranked([outcome(0, (0, 1), (3, 1))], 4) == [(1, 0), (2, 1), (3, 2), (3, 3)]
+    assert ranked([outcome(0, (0, 1), (3, -1))], 4) == [(1, 0), (2, 1), (3, 2), (3, 3)]
 
 
 def test_a_bye_counts_as_the_tables_that_it_stands_for() -> None:

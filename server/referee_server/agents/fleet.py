@@ -236,8 +236,6 @@ class Fleet:
             return StartFailure("stopped", f"{program.name}: everything has been stopped")
         if self._listener is None:
             self._listener = asyncio.create_task(self._listen())
-            self._scratch = Path(tempfile.mkdtemp(prefix="referee-"))
-            self._agents.remove_at_end(self._scratch)
         running = Running(self._agents, key, program, tried.label)
         slot = self._slots[key] = _Slot(running, argv, {**program.env, **extra_env}, tried)
         slot.task = asyncio.create_task(self._keep(key, slot))
@@ -273,6 +271,9 @@ class Fleet:
         if self._listener is not None:
             self._listener.cancel()
             await asyncio.wait([self._listener])
+        if self._scratch is not None:
+            # The launcher does it where this is not reached, but it may have been killed.
+            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
 
     async def _keep(self, key: str, slot: _Slot) -> None:
         restarts = Restarts(slot.running.program.restarts)
@@ -332,14 +333,19 @@ class Fleet:
 
     def _spawn(self, slot: _Slot) -> None:
         program = slot.running.program
-        slot.scratch = Path(tempfile.mkdtemp(dir=self._scratch))
-        cwd = program.cwd or slot.scratch
         self._count += 1
         process = f"{slot.running.key}#{self._count}"
         slot.hello = asyncio.get_running_loop().create_future()
         slot.exit = asyncio.get_running_loop().create_future()
         slot.running.process = process
         self._live[process] = slot
+        try:
+            slot.scratch = self._fresh_folder()
+        except OSError as error:
+            text = f"{error.strerror}: {error.filename}"
+            self._agents.exits.put_nowait(Exit(process, 127, text, started=False))
+            return
+        cwd = program.cwd or slot.scratch
         self._agents.start(
             process,
             slot.argv,
@@ -348,6 +354,13 @@ class Fleet:
             limits=program.limits,
             sandboxed=slot.sandboxed,
         )
+
+    def _fresh_folder(self) -> Path:
+        # Machines tidy up /tmp, and a referee may run for weeks without a start.
+        if self._scratch is None or not self._scratch.is_dir():
+            self._scratch = Path(tempfile.mkdtemp(prefix="referee-agents-"))
+            self._agents.remove_at_end(self._scratch)
+        return Path(tempfile.mkdtemp(dir=self._scratch))
 
     async def _end(self, slot: _Slot) -> None:
         """Ends the process of a slot; of no consequence where there is none."""

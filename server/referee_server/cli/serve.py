@@ -82,12 +82,14 @@ def _tls_files(certificate: str | None, key: str | None, client_ca: str | None) 
 async def _serve(data: DataFolder, settings: ServiceSettings) -> None:
     stop = StopSignals()
     async with Service(data, settings) as service:
+        tournaments = service.tournaments.resume_all()
         _log.info(
             "listening",
             address=service.address,
             data=str(data.path),
             practice=settings.hall.practice,
             resumed=service.resumed,
+            tournaments=tournaments,
         )
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             asyncio.get_running_loop().add_signal_handler(number, _tell_standing, service)

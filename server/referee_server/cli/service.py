@@ -139,7 +139,9 @@ class Service:
                 open_registration=settings.open_registration,
             )
             self._server = grpc.aio.server(options=options(settings.patience))
-            self._healthy = add_services(self._server, self.hall, gate, hello_deadline_s=settings.patience.hello_s)
+            self._healthy = add_services(
+                self._server, self.hall, gate, self.tournaments, hello_deadline_s=settings.patience.hello_s
+            )
             self.address = f"{host}:{listen(self._server, settings.address, tls)}"
             if settings.programs is not None and settings.programs.sandboxed:
                 self._listen_for_sandboxed(settings.programs)
@@ -183,6 +185,7 @@ class Service:
     async def drain(self) -> None:
         """Says that it is not to be had, asks nothing new, and waits for the answers to what is open."""
         await set_serving(self._healthy, serving=False)
+        await self.tournaments.close()
         await self.hall.drain(self._settings.drain_s)
 
     async def __aexit__(

@@ -17,10 +17,13 @@ import structlog
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from referee.v1 import match_pb2
 from referee.v1 import tournament_pb2 as pb
 from referee_server.director.executor import Executor, Order, Played, Player
 from referee_server.director.orders import order_for, player_of
 from referee_server.tournament.book import PAUSED, RUNNING, WAITING, Book
+from referee_server.tournament.cup import Entrant
+from referee_server.tournament.cupfile import entrant_of
 from referee_server.tournament.model import Table
 from referee_server.tournament.record import outcome_to
 
@@ -106,6 +109,17 @@ class Director:
         """Takes an entrant out of all rounds that are not paired yet."""
         if not self.book.over and entrant not in self.book.withdrawn:
             await self._note(pb.EntrantWithdrawn(entrant=entrant))
+
+    async def enter(self, entrant: Entrant) -> None:
+        """Lets somebody in who comes late; it is in the rounds that are paired from now on.
+
+        Raises:
+            CupError: it cannot enter.
+        """
+        entrant_of(self.book.cup, entrant.name, "bot" if entrant.bot else "remote", entrant.bot or entrant.remote or "")
+        seat = match_pb2.SeatSpec(bot=entrant.bot) if entrant.bot else match_pb2.SeatSpec(agent=entrant.remote or "")
+        if not self.book.over:
+            await self._note(pb.EntrantEntered(name=entrant.name, seat=seat))
 
     # The run.
 

@@ -83,9 +83,12 @@ def to_status(error: RefusedError) -> status_pb2.Status:
     BadRequest is there where a field is at fault, and RetryInfo where waiting helps.
     """
     details: list[Message] = [error_details_pb2.ErrorInfo(reason=error.name, domain=DOMAIN, metadata=error.metadata)]
-    if error.field:
-        violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=error.message)
-        details.append(error_details_pb2.BadRequest(field_violations=[violation]))
+    if error.violations:
+        violations = [
+            error_details_pb2.BadRequest.FieldViolation(field=field, description=description)
+            for field, description in error.violations
+        ]
+        details.append(error_details_pb2.BadRequest(field_violations=violations))
     if "retry_ms" in error.metadata:
         pause = Duration()
         pause.FromMilliseconds(int(error.metadata["retry_ms"]))

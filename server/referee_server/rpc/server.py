@@ -9,7 +9,15 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from referee.v1 import agent_service_pb2, game_service_pb2, log_service_pb2, match_service_pb2, registry_service_pb2
+from referee.v1 import (
+    agent_service_pb2,
+    game_service_pb2,
+    log_service_pb2,
+    match_service_pb2,
+    registry_service_pb2,
+    tournament_service_pb2,
+)
+from referee_server.director.tournaments import Tournaments
 from referee_server.rpc.agent_service import HELLO_DEADLINE_S, AgentService
 from referee_server.rpc.game_service import GameService
 from referee_server.rpc.gate import Gate
@@ -17,6 +25,7 @@ from referee_server.rpc.log_service import LogService
 from referee_server.rpc.match_service import HEARTBEAT_S, MatchService
 from referee_server.rpc.register import add_service
 from referee_server.rpc.registry_service import RegistryService
+from referee_server.rpc.tournament_service import TournamentService
 from referee_server.tables.hall import Hall
 from referee_server.tables.session import MAX_REQUEST_BYTES
 
@@ -70,6 +79,7 @@ _SERVICES: Final = (
     log_service_pb2.DESCRIPTOR.services_by_name["LogService"],
     game_service_pb2.DESCRIPTOR.services_by_name["GameService"],
     registry_service_pb2.DESCRIPTOR.services_by_name["RegistryService"],
+    tournament_service_pb2.DESCRIPTOR.services_by_name["TournamentService"],
 )
 
 
@@ -81,6 +91,7 @@ def add_services(
     server: grpc.aio.Server,
     hall: Hall,
     gate: Gate,
+    tournaments: Tournaments,
     *,
     hello_deadline_s: float = HELLO_DEADLINE_S,
     heartbeat_s: float = HEARTBEAT_S,
@@ -91,6 +102,7 @@ def add_services(
         server: the server, not yet started.
         hall: all matches and agents.
         gate: who is let in.
+        tournaments: all tournaments.
         hello_deadline_s: how long an agent's stream may take to begin, in seconds.
         heartbeat_s: how often a watcher hears something, in seconds.
     """
@@ -100,6 +112,7 @@ def add_services(
         LogService(hall, gate),
         GameService(hall, gate),
         RegistryService(hall, gate),
+        TournamentService(tournaments, gate),
     )
     for descriptor, servicer in zip(_SERVICES, servicers, strict=True):
         add_service(server, descriptor, servicer, gate)

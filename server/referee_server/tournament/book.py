@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 
 from google.protobuf.message import DecodeError
-from pydantic import ValidationError
 
 from referee.v1 import tournament_pb2 as pb
 from referee_server.tournament.changes import changes
-from referee_server.tournament.cup import Cup, Entrant
-from referee_server.tournament.cupfile import CupError, parse_cup
+from referee_server.tournament.cup import Cup
+from referee_server.tournament.cupfile import CupError, entrant_of, parse_cup
 from referee_server.tournament.formats import Plan, Scheduler, check
 from referee_server.tournament.model import Outcome, Table
 from referee_server.tournament.record import outcome_from
@@ -71,7 +69,8 @@ class Book:
         if self.created.schedule_version > SCHEDULE_VERSION:
             raise BookError(1, "it was scheduled by a newer release of the referee")
         try:
-            self.described = self.cup = parse_cup(self.created.toml)
+            self.described = parse_cup(self.created.toml)
+            self.cup = _settled(self.described)
             self.scheduler = Scheduler(plan_of(self.cup, self.created.commitment))
         except ValueError as error:
             raise BookError(1, str(error)) from None
@@ -238,17 +237,22 @@ class Book:
             raise BookError(self.sequence, "it makes another tournament of it")
         late = self.cup.entrant[len(self.described.entrant) :]
         self.described = described
-        self.cup = described.model_copy(update={"entrant": [*described.entrant, *late]})
+        self.cup = _settled(described).model_copy(update={"entrant": [*described.entrant, *late]})
 
     def _enter(self, entered: pb.EntrantEntered) -> None:
+        kind = "bot" if entered.seat.WhichOneof("kind") == "bot" else "remote"
         try:
-            entrant = Entrant.model_validate(tomllib.loads(entered.toml)["entrant"][0])
-        except (tomllib.TOMLDecodeError, KeyError, IndexError, TypeError, ValidationError):
-            raise BookError(self.sequence, "it holds no entrant") from None
-        number = len(self.cup.entrant)
+            entrant = entrant_of(self.cup, entered.name, kind, entered.seat.bot or entered.seat.agent)
+            self.scheduler.enter(len(self.cup.entrant))
+        except ValueError as error:
+            raise BookError(self.sequence, str(error)) from None
         self.cup = self.cup.model_copy(update={"entrant": [*self.cup.entrant, entrant]})
-        self.scheduler.enter(number)
         self._note_tables()
+
+
+def _settled(cup: Cup) -> Cup:
+    """Returns a description whose mode of duplicate play no longer depends on who enters late."""
+    return cup.model_copy(update={"duplicate": cup.duplicate.model_copy(update={"mode": cup.mode})})
 
 
 def plan_of(cup: Cup, commitment: str) -> Plan:

@@ -15,7 +15,7 @@ from referee_games.contract import OptionError, shown
 from referee_server.match import spec
 from referee_server.match.errors import RefusedError
 from referee_server.match.names import fold_name
-from referee_server.tournament.cup import KINDS, Cup, Fault, remembers, rule_of
+from referee_server.tournament.cup import KINDS, Cup, Entrant, Fault, remembers, rule_of
 
 MOST_BYTES: Final = 1_000_000
 """The largest file, in characters."""
@@ -76,6 +76,31 @@ def parse_cup(text: str) -> Cup:
     if problems:
         raise CupError(problems[:_MOST_SHOWN])
     return cup
+
+
+def entrant_of(cup: Cup, name: str, kind: str, value: str) -> Entrant:
+    """Returns a late entrant of a tournament.
+
+    Args:
+        cup: the tournament.
+        name: the name in the standings.
+        kind: `bot` or `remote`.
+        value: the house bot, or name or id of the agent.
+
+    Raises:
+        CupError: it cannot enter.
+    """
+    try:
+        entrant = Entrant.model_validate({"name": name, kind: value})
+    except ValidationError as error:
+        raise CupError([_problem(one) for one in error.errors(include_url=False)]) from None
+    with_it = cup.model_copy(update={"entrant": [*cup.entrant, entrant]})
+    problems = [*_check_entrants(with_it), *_check_play(with_it)]
+    if cup.format.kind == "knockout":
+        problems.append(Problem("format.kind", "a knock-out takes no late entries"))
+    if problems:
+        raise CupError(problems)
+    return entrant
 
 
 _SAID: Final = {

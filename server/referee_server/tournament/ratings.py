@@ -37,6 +37,7 @@ CENTRE: Final = 1500.0
 _LONGEST_STEP = 0.75
 _EXACT = 1e-10
 _NEAR = 1e-6  # from here on a step that is not shorter than the last is rounding
+_MOST_STEPS = 500  # a few dozen do; no rounding whatever may keep a service busy for ever
 
 Side: TypeAlias = tuple[int, ...]
 Order: TypeAlias = tuple[tuple[Side, ...], ...]  # the sides, best first, those that share a place together
@@ -275,15 +276,16 @@ def _most_likely(orders: Mapping[Order, int], count: int, prior: float) -> tuple
             bags[lot] = bags.get(lot, 0.0) + times * share
     strengths = [0.0] * count
     last = math.inf
-    while True:
+    for _ in range(_MOST_STEPS):
         slope, curvature = _shape(strengths, won, bags, prior)
         step = [row[0] for row in _solve(curvature, [[amount] for amount in slope])]
         longest = max(map(abs, step), default=0.0)
         shortened = min(1.0, _LONGEST_STEP / longest) if longest else 1.0
         strengths = [strength + shortened * move for strength, move in zip(strengths, step, strict=True)]
         if longest < _EXACT or _NEAR > longest >= last:
-            return strengths, _shape(strengths, won, bags, prior)[1]
+            break
         last = longest
+    return strengths, _shape(strengths, won, bags, prior)[1]
 
 
 def _shape(

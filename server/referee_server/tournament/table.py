@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from referee_server.tournament.book import Book, plan_of
 from referee_server.tournament.formats import bye_worth, tables_a_group
 from referee_server.tournament.model import Standing
@@ -15,16 +18,22 @@ def lines_of(book: Book, *, resamples: int = 1000) -> list[Standing]:
         book: the tournament.
         resamples: how often to draw for the intervals; 0 leaves them out, for a quick look.
     """
+    return snapshot(book, resamples)()
+
+
+def snapshot(book: Book, resamples: int) -> Callable[[], list[Standing]]:
+    """Returns what works the standings out as they are now: for a thread, while the tournament goes on."""
     plan = plan_of(book.cup, book.created.commitment)
     tables = tables_a_group(plan)
-    return standings(
+    return partial(
+        standings,
         book.counted,
         len(book.cup.entrant),
         lowest_wins=book.cup.rules.lowest_wins,
-        byes=book.scheduler.byes,
+        byes=dict(book.scheduler.byes),
         bye_points=bye_worth(plan) / tables,
         bye_tables=tables,
-        withdrawn=book.withdrawn,
-        eliminated=book.scheduler.eliminated,
+        withdrawn=set(book.withdrawn),
+        eliminated=dict(book.scheduler.eliminated),
         resamples=resamples,
     )

@@ -380,17 +380,23 @@ class EntrantEntered(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    TOML_FIELD_NUMBER: _builtins.int
-    toml: _builtins.str
-    """Its entry, TOML as in the description: one `[[entrant]]`."""
+    NAME_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The name in the standings."""
+    @_builtins.property
+    def seat(self) -> _match_pb2.SeatSpec:
+        """Who it is: a house bot, or a registered agent."""
+
     def __init__(
         self,
         *,
-        toml: _builtins.str = ...,
+        name: _builtins.str = ...,
+        seat: _match_pb2.SeatSpec | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["toml", b"toml"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,49 +26,57 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from referee.v1 import match_pb2 as referee_dot_v1_dot_match__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#referee/v1/tournament_service.proto\x12\nreferee.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16referee/v1/match.proto\"\xe3\x01\n\nTournament\x12\x15\n\rtournament_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12*\n\x05state\x18\x03 \x01(\x0e\x32\x1b.referee.v1.TournamentState\x12\x0c\n\x04game\x18\x04 \x01(\t\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0btable_count\x18\x06 \x01(\x05\x12\x1c\n\x14\x66inished_table_count\x18\x07 \x01(\x05\x12\x12\n\ncommitment\x18\x08 \x01(\t\";\n\x07\x45ntrant\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\"\n\x04seat\x18\x02 \x01(\x0b\x32\x14.referee.v1.SeatSpec\"\xcb\x01\n\x08Standing\x12\x0f\n\x07\x65ntrant\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\x05\x12\x13\n\x0btable_count\x18\x03 \x01(\x05\x12\x1a\n\x12place_points_milli\x18\x04 \x01(\x03\x12\x0e\n\x06points\x18\x05 \x01(\x03\x12\x14\n\x0crating_milli\x18\x06 \x01(\x03\x12\x1b\n\x13rating_margin_milli\x18\x07 \x01(\x03\x12\x13\n\x0b\x66\x61ult_count\x18\x08 \x01(\x05\x12\x17\n\x0ftime_loss_count\x18\t \x01(\x05\";\n\x17\x43reateTournamentRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04toml\x18\x02 \x01(\t\"F\n\x18\x43reateTournamentResponse\x12*\n\ntournament\x18\x01 \x01(\x0b\x32\x16.referee.v1.Tournament\"/\n\x16StartTournamentRequest\x12\x15\n\rtournament_id\x18\x01 \x01(\t\"E\n\x17StartTournamentResponse\x12*\n\ntournament\x18\x01 \x01(\x0b\x32\x16.referee.v1.Tournament\"/\n\x16PauseTournamentRequest\x12\x15\n\rtournament_id\x18\x01 \x01(\t\"E\n\x17PauseTournamentResponse\x12*\n\ntournament\x18\x01 \x01(\x0b\x32\x16.referee.v1.Tournament\"0\n\x17\x43\x61ncelTournamentRequest\x12\x15\n\rtournament_id\x18\x01 \x01(\t\"F\n\x18\x43\x61ncelTournamentResponse\x12*\n\ntournament\x18\x01 \x01(\x0b\x32\x16.referee.v1.Tournament\"-\n\x14GetTournamentRequest\x12\x15\n\rtournament_id\x18\x01 \x01(\t\"j\n\x15GetTournamentResponse\x12*\n\ntournament\x18\x01 \x01(\x0b\x32\x16.referee.v1.Tournament\x12%\n\x08\x65ntrants\x18\x02 \x03(\x0b\x32\x13.referee.v1.Entrant\"?\n\x16ListTournamentsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"_\n\x17ListTournamentsResponse\x12+\n\x0btournaments\x18\x01 \x03(\x0b\x32\x16.referee.v1.Tournament\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\",\n\x13GetStandingsRequest\x12\x15\n\rtournament_id\x18\x01 \x01(\t\"?\n\x14GetStandingsResponse\x12\'\n\tstandings\x18\x01 \x03(\x0b\x32\x14.referee.v1.Standing*\xcb\x01\n\x0fTournamentState\x12 \n\x1cTOURNAMENT_STATE_UNSPECIFIED\x10\x00\x12\x1c\n\x18TOURNAMENT_STATE_WAITING\x10\x01\x12\x1c\n\x18TOURNAMENT_STATE_RUNNING\x10\x02\x12\x1b\n\x17TOURNAMENT_STATE_PAUSED\x10\x03\x12\x1d\n\x19TOURNAMENT_STATE_FINISHED\x10\x04\x12\x1e\n\x1aTOURNAMENT_STATE_CANCELLED\x10\x05\x32\x8e\x05\n\x11TournamentService\x12]\n\x10\x43reateTournament\x12#.referee.v1.CreateTournamentRequest\x1a$.referee.v1.CreateTournamentResponse\x12Z\n\x0fStartTournament\x12\".referee.v1.StartTournamentRequest\x1a#.referee.v1.StartTournamentResponse\x12Z\n\x0fPauseTournament\x12\".referee.v1.PauseTournamentRequest\x1a#.referee.v1.PauseTournamentResponse\x12]\n\x10\x43\x61ncelTournament\x12#.referee.v1.CancelTournamentRequest\x1a$.referee.v1.CancelTournamentResponse\x12T\n\rGetTournament\x12 .referee.v1.GetTournamentRequest\x1a!.referee.v1.GetTournamentResponse\x12Z\n\x0fListTournaments\x12\".referee.v1.ListTournamentsRequest\x1a#.referee.v1.ListTournamentsResponse\x12Q\n\x0cGetStandings\x12\x1f.referee.v1.GetStandingsRequest\x1a .referee.v1.GetStandingsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#referee/v1/tournament_service.proto\x12\nreferee.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16referee/v1/match.proto\"\x8e\x02\n\nTournament\x12\x15\n\rtournament_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12*\n\x05state\x18\x03 \x01(\x0e\x32\x1b.referee.v1.TournamentState\x12\x0c\n\x04game\x18\x04 \x01(\t\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0btable_count\x18\x06 \x01(\x05\x12\x1c\n\x14\x66inished_table_count\x18\x07 \x01(\x05\x12\x12\n\ncommitment\x18\x08 \x01(\t\x12\x1b\n\x13playing_table_count\x18\t \x01(\x05\x12\x0c\n\x04note\x18\n \x01(\t\"N\n\x07\x45ntrant\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\"\n\x04seat\x18\x02 \x01(\x0b\x32\x14.referee.v1.SeatSpec\x12\x11\n\twithdrawn\x18\x03 \x01(\x08\"\xd5\x02\n\x08Standing\x12\x0f\n\x07\x65ntrant\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\x05\x12\x13\n\x0btable_count\x18\x03 \x01(\x05\x12\x1a\n\x12place_points_milli\x18\x04 \x01(\x03\x12\x0e\n\x06points\x18\x05 \x01(\x03\x12\x14\n\x0crating_milli\x18\x06 \x01(\x03\x12\x18\n\x10rating_low_milli\x18\x07 \x01(\x03\x12\x19\n\x11rating_high_milli\x18\n \x01(\x03\x12\x13\n\x0b\x66\x61ult_count\x18\x08 \x01(\x05\x12\x17\n\x0ftime_loss_count\x18\t \x01(\x05\x12\x12\n\nmean_milli\x18\x0b \x01(\x03\x12\x16\n\x0emean_low_milli\x18\x0c \x01(\x03\x12\x17\n\x0fmean_high_milli\x18\r \x01(\x03\x12\x11\n\tbye_count\x18\x0e \x01(\x05\x12\x18\n\x10substitute_count\x18\x0f \x01(\x05\";\n\x17\x43reateTournamentRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04toml\x18\x02 \x01(\t\"F\n\x18\x43reateTournamentResponse\x12*\n\ntournament\x18\x01 \x01(\x0b\x32\x16.referee.v1.Tournament\"/\n\x16StartTournamentRequest\x12\x15\n\rtournament_id\x18\x01 \x01(\t\"E\n\x17StartTournamentResponse\x12*\n\ntournament\x18\x01 \x01(\x0b\x32\x16.referee.v1.Tournament\"/\n\x16PauseTournamentRequest\x12\x15\n\rtournament_id\x18\x01 \x01(\t\"E\n\x17PauseTournamentResponse\x12*\n\ntournament\x18\x01 \x01(\x0b\x32\x16.referee.v1.Tournament\"0\n\x17\x43\x61ncelTournamentRequest\x12\x15\n\rtournament_id\x18\x01 \x01(\t\"F\n\x18\x43\x61ncelTournamentResponse\x12*\n\ntournament\x18\x01 \x01(\x0b\x32\x16.referee.v1.Tournament\"-\n\x14GetTournamentRequest\x12\x15\n\rtournament_id\x18\x01 \x01(\t\"j\n\x15GetTournamentResponse\x12*\n\ntournament\x18\x01 \x01(\x0b\x32\x16.referee.v1.Tournament\x12%\n\x08\x65ntrants\x18\x02 \x03(\x0b\x32\x13.referee.v1.Entrant\"?\n\x16ListTournamentsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"_\n\x17ListTournamentsResponse\x12+\n\x0btournaments\x18\x01 \x03(\x0b\x32\x16.referee.v1.Tournament\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\",\n\x13GetStandingsRequest\x12\x15\n\rtournament_id\x18\x01 \x01(\t\"?\n\x14GetStandingsResponse\x12\'\n\tstandings\x18\x01 \x03(\x0b\x32\x14.referee.v1.Standing\"a\n\x16\x45nterTournamentRequest\x12\x15\n\rtournament_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\"\n\x04seat\x18\x03 \x01(\x0b\x32\x14.referee.v1.SeatSpec\"E\n\x17\x45nterTournamentResponse\x12*\n\ntournament\x18\x01 \x01(\x0b\x32\x16.referee.v1.Tournament\"=\n\x16WithdrawEntrantRequest\x12\x15\n\rtournament_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"E\n\x17WithdrawEntrantResponse\x12*\n\ntournament\x18\x01 \x01(\x0b\x32\x16.referee.v1.Tournament*\xcb\x01\n\x0fTournamentState\x12 \n\x1cTOURNAMENT_STATE_UNSPECIFIED\x10\x00\x12\x1c\n\x18TOURNAMENT_STATE_WAITING\x10\x01\x12\x1c\n\x18TOURNAMENT_STATE_RUNNING\x10\x02\x12\x1b\n\x17TOURNAMENT_STATE_PAUSED\x10\x03\x12\x1d\n\x19TOURNAMENT_STATE_FINISHED\x10\x04\x12\x1e\n\x1aTOURNAMENT_STATE_CANCELLED\x10\x05\x32\xc6\x06\n\x11TournamentService\x12]\n\x10\x43reateTournament\x12#.referee.v1.CreateTournamentRequest\x1a$.referee.v1.CreateTournamentResponse\x12Z\n\x0fStartTournament\x12\".referee.v1.StartTournamentRequest\x1a#.referee.v1.StartTournamentResponse\x12Z\n\x0fPauseTournament\x12\".referee.v1.PauseTournamentRequest\x1a#.referee.v1.PauseTournamentResponse\x12]\n\x10\x43\x61ncelTournament\x12#.referee.v1.CancelTournamentRequest\x1a$.referee.v1.CancelTournamentResponse\x12T\n\rGetTournament\x12 .referee.v1.GetTournamentRequest\x1a!.referee.v1.GetTournamentResponse\x12Z\n\x0fListTournaments\x12\".referee.v1.ListTournamentsRequest\x1a#.referee.v1.ListTournamentsResponse\x12Q\n\x0cGetStandings\x12\x1f.referee.v1.GetStandingsRequest\x1a .referee.v1.GetStandingsResponse\x12Z\n\x0f\x45nterTournament\x12\".referee.v1.EnterTournamentRequest\x1a#.referee.v1.EnterTournamentResponse\x12Z\n\x0fWithdrawEntrant\x12\".referee.v1.WithdrawEntrantRequest\x1a#.referee.v1.WithdrawEntrantResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'referee.v1.tournament_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TOURNAMENTSTATE']._serialized_start=1529
-  _globals['_TOURNAMENTSTATE']._serialized_end=1732
+  _globals['_TOURNAMENTSTATE']._serialized_start=2033
+  _globals['_TOURNAMENTSTATE']._serialized_end=2236
   _globals['_TOURNAMENT']._serialized_start=109
-  _globals['_TOURNAMENT']._serialized_end=336
-  _globals['_ENTRANT']._serialized_start=338
-  _globals['_ENTRANT']._serialized_end=397
-  _globals['_STANDING']._serialized_start=400
-  _globals['_STANDING']._serialized_end=603
-  _globals['_CREATETOURNAMENTREQUEST']._serialized_start=605
-  _globals['_CREATETOURNAMENTREQUEST']._serialized_end=664
-  _globals['_CREATETOURNAMENTRESPONSE']._serialized_start=666
-  _globals['_CREATETOURNAMENTRESPONSE']._serialized_end=736
-  _globals['_STARTTOURNAMENTREQUEST']._serialized_start=738
-  _globals['_STARTTOURNAMENTREQUEST']._serialized_end=785
-  _globals['_STARTTOURNAMENTRESPONSE']._serialized_start=787
-  _globals['_STARTTOURNAMENTRESPONSE']._serialized_end=856
-  _globals['_PAUSETOURNAMENTREQUEST']._serialized_start=858
-  _globals['_PAUSETOURNAMENTREQUEST']._serialized_end=905
-  _globals['_PAUSETOURNAMENTRESPONSE']._serialized_start=907
-  _globals['_PAUSETOURNAMENTRESPONSE']._serialized_end=976
-  _globals['_CANCELTOURNAMENTREQUEST']._serialized_start=978
-  _globals['_CANCELTOURNAMENTREQUEST']._serialized_end=1026
-  _globals['_CANCELTOURNAMENTRESPONSE']._serialized_start=1028
-  _globals['_CANCELTOURNAMENTRESPONSE']._serialized_end=1098
-  _globals['_GETTOURNAMENTREQUEST']._serialized_start=1100
-  _globals['_GETTOURNAMENTREQUEST']._serialized_end=1145
-  _globals['_GETTOURNAMENTRESPONSE']._serialized_start=1147
-  _globals['_GETTOURNAMENTRESPONSE']._serialized_end=1253
-  _globals['_LISTTOURNAMENTSREQUEST']._serialized_start=1255
-  _globals['_LISTTOURNAMENTSREQUEST']._serialized_end=1318
-  _globals['_LISTTOURNAMENTSRESPONSE']._serialized_start=1320
-  _globals['_LISTTOURNAMENTSRESPONSE']._serialized_end=1415
-  _globals['_GETSTANDINGSREQUEST']._serialized_start=1417
-  _globals['_GETSTANDINGSREQUEST']._serialized_end=1461
-  _globals['_GETSTANDINGSRESPONSE']._serialized_start=1463
-  _globals['_GETSTANDINGSRESPONSE']._serialized_end=1526
-  _globals['_TOURNAMENTSERVICE']._serialized_start=1735
-  _globals['_TOURNAMENTSERVICE']._serialized_end=2389
+  _globals['_TOURNAMENT']._serialized_end=379
+  _globals['_ENTRANT']._serialized_start=381
+  _globals['_ENTRANT']._serialized_end=459
+  _globals['_STANDING']._serialized_start=462
+  _globals['_STANDING']._serialized_end=803
+  _globals['_CREATETOURNAMENTREQUEST']._serialized_start=805
+  _globals['_CREATETOURNAMENTREQUEST']._serialized_end=864
+  _globals['_CREATETOURNAMENTRESPONSE']._serialized_start=866
+  _globals['_CREATETOURNAMENTRESPONSE']._serialized_end=936
+  _globals['_STARTTOURNAMENTREQUEST']._serialized_start=938
+  _globals['_STARTTOURNAMENTREQUEST']._serialized_end=985
+  _globals['_STARTTOURNAMENTRESPONSE']._serialized_start=987
+  _globals['_STARTTOURNAMENTRESPONSE']._serialized_end=1056
+  _globals['_PAUSETOURNAMENTREQUEST']._serialized_start=1058
+  _globals['_PAUSETOURNAMENTREQUEST']._serialized_end=1105
+  _globals['_PAUSETOURNAMENTRESPONSE']._serialized_start=1107
+  _globals['_PAUSETOURNAMENTRESPONSE']._serialized_end=1176
+  _globals['_CANCELTOURNAMENTREQUEST']._serialized_start=1178
+  _globals['_CANCELTOURNAMENTREQUEST']._serialized_end=1226
+  _globals['_CANCELTOURNAMENTRESPONSE']._serialized_start=1228
+  _globals['_CANCELTOURNAMENTRESPONSE']._serialized_end=1298
+  _globals['_GETTOURNAMENTREQUEST']._serialized_start=1300
+  _globals['_GETTOURNAMENTREQUEST']._serialized_end=1345
+  _globals['_GETTOURNAMENTRESPONSE']._serialized_start=1347
+  _globals['_GETTOURNAMENTRESPONSE']._serialized_end=1453
+  _globals['_LISTTOURNAMENTSREQUEST']._serialized_start=1455
+  _globals['_LISTTOURNAMENTSREQUEST']._serialized_end=1518
+  _globals['_LISTTOURNAMENTSRESPONSE']._serialized_start=1520
+  _globals['_LISTTOURNAMENTSRESPONSE']._serialized_end=1615
+  _globals['_GETSTANDINGSREQUEST']._serialized_start=1617
+  _globals['_GETSTANDINGSREQUEST']._serialized_end=1661
+  _globals['_GETSTANDINGSRESPONSE']._serialized_start=1663
+  _globals['_GETSTANDINGSRESPONSE']._serialized_end=1726
+  _globals['_ENTERTOURNAMENTREQUEST']._serialized_start=1728
+  _globals['_ENTERTOURNAMENTREQUEST']._serialized_end=1825
+  _globals['_ENTERTOURNAMENTRESPONSE']._serialized_start=1827
+  _globals['_ENTERTOURNAMENTRESPONSE']._serialized_end=1896
+  _globals['_WITHDRAWENTRANTREQUEST']._serialized_start=1898
+  _globals['_WITHDRAWENTRANTREQUEST']._serialized_end=1959
+  _globals['_WITHDRAWENTRANTRESPONSE']._serialized_start=1961
+  _globals['_WITHDRAWENTRANTRESPONSE']._serialized_end=2030
+  _globals['_TOURNAMENTSERVICE']._serialized_start=2239
+  _globals['_TOURNAMENTSERVICE']._serialized_end=3077
 # @@protoc_insertion_point(module_scope)

@@ -71,6 +71,8 @@ class Tournament(_message.Message):
     TABLE_COUNT_FIELD_NUMBER: _builtins.int
     FINISHED_TABLE_COUNT_FIELD_NUMBER: _builtins.int
     COMMITMENT_FIELD_NUMBER: _builtins.int
+    PLAYING_TABLE_COUNT_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
     tournament_id: _builtins.str
     """Its id."""
     name: _builtins.str
@@ -80,11 +82,15 @@ class Tournament(_message.Message):
     game: _builtins.str
     """Key of the game."""
     table_count: _builtins.int
-    """How many tables its schedule has; 0 when it is open-ended."""
+    """How many tables its schedule has; 0 when that is not known yet."""
     finished_table_count: _builtins.int
     """How many of them have ended."""
     commitment: _builtins.str
     """SHA-256 that binds the master secret, lower-case hex."""
+    playing_table_count: _builtins.int
+    """How many tables are at play."""
+    note: _builtins.str
+    """Why it ended before its schedule did, in words; empty otherwise."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was created."""
@@ -100,10 +106,12 @@ class Tournament(_message.Message):
         table_count: _builtins.int = ...,
         finished_table_count: _builtins.int = ...,
         commitment: _builtins.str = ...,
+        playing_table_count: _builtins.int = ...,
+        note: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment", b"commitment", "create_time", b"create_time", "finished_table_count", b"finished_table_count", "game", b"game", "name", b"name", "state", b"state", "table_count", b"table_count", "tournament_id", b"tournament_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment", b"commitment", "create_time", b"create_time", "finished_table_count", b"finished_table_count", "game", b"game", "name", b"name", "note", b"note", "playing_table_count", b"playing_table_count", "state", b"state", "table_count", b"table_count", "tournament_id", b"tournament_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -117,21 +125,25 @@ class Entrant(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     SEAT_FIELD_NUMBER: _builtins.int
+    WITHDRAWN_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name in the standings."""
+    withdrawn: _builtins.bool
+    """Whether it left."""
     @_builtins.property
     def seat(self) -> _match_pb2.SeatSpec:
-        """Who it is."""
+        """Who it is; unset for a program that the referee starts."""
 
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         seat: _match_pb2.SeatSpec | None = ...,
+        withdrawn: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "seat", b"seat", "withdrawn", b"withdrawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -149,9 +161,15 @@ class Standing(_message.Message):
     PLACE_POINTS_MILLI_FIELD_NUMBER: _builtins.int
     POINTS_FIELD_NUMBER: _builtins.int
     RATING_MILLI_FIELD_NUMBER: _builtins.int
-    RATING_MARGIN_MILLI_FIELD_NUMBER: _builtins.int
+    RATING_LOW_MILLI_FIELD_NUMBER: _builtins.int
+    RATING_HIGH_MILLI_FIELD_NUMBER: _builtins.int
     FAULT_COUNT_FIELD_NUMBER: _builtins.int
     TIME_LOSS_COUNT_FIELD_NUMBER: _builtins.int
+    MEAN_MILLI_FIELD_NUMBER: _builtins.int
+    MEAN_LOW_MILLI_FIELD_NUMBER: _builtins.int
+    MEAN_HIGH_MILLI_FIELD_NUMBER: _builtins.int
+    BYE_COUNT_FIELD_NUMBER: _builtins.int
+    SUBSTITUTE_COUNT_FIELD_NUMBER: _builtins.int
     entrant: _builtins.str
     """The entrant's name."""
     rank: _builtins.int
@@ -161,15 +179,27 @@ class Standing(_message.Message):
     place_points_milli: _builtins.int
     """Place points, in thousandths."""
     points: _builtins.int
-    """Points of the game."""
+    """Points of the game, as it counts them."""
     rating_milli: _builtins.int
-    """Rating, in thousandths."""
-    rating_margin_milli: _builtins.int
-    """Half width of its 95 % interval, in thousandths."""
+    """Rating around 1500, in thousandths."""
+    rating_low_milli: _builtins.int
+    """Lower end of its 95 % interval, in thousandths."""
+    rating_high_milli: _builtins.int
+    """Upper end, in thousandths."""
     fault_count: _builtins.int
     """Faults."""
     time_loss_count: _builtins.int
     """Faults that were time losses."""
+    mean_milli: _builtins.int
+    """Place points a table, in thousandths."""
+    mean_low_milli: _builtins.int
+    """Lower end of its 95 % interval, in thousandths."""
+    mean_high_milli: _builtins.int
+    """Upper end, in thousandths."""
+    bye_count: _builtins.int
+    """Rounds without a table."""
+    substitute_count: _builtins.int
+    """Decisions that somebody else had to make for it."""
     def __init__(
         self,
         *,
@@ -179,13 +209,19 @@ class Standing(_message.Message):
         place_points_milli: _builtins.int = ...,
         points: _builtins.int = ...,
         rating_milli: _builtins.int = ...,
-        rating_margin_milli: _builtins.int = ...,
+        rating_low_milli: _builtins.int = ...,
+        rating_high_milli: _builtins.int = ...,
         fault_count: _builtins.int = ...,
         time_loss_count: _builtins.int = ...,
+        mean_milli: _builtins.int = ...,
+        mean_low_milli: _builtins.int = ...,
+        mean_high_milli: _builtins.int = ...,
+        bye_count: _builtins.int = ...,
+        substitute_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entrant", b"entrant", "fault_count", b"fault_count", "place_points_milli", b"place_points_milli", "points", b"points", "rank", b"rank", "rating_margin_milli", b"rating_margin_milli", "rating_milli", b"rating_milli", "table_count", b"table_count", "time_loss_count", b"time_loss_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bye_count", b"bye_count", "entrant", b"entrant", "fault_count", b"fault_count", "mean_high_milli", b"mean_high_milli", "mean_low_milli", b"mean_low_milli", "mean_milli", b"mean_milli", "place_points_milli", b"place_points_milli", "points", b"points", "rank", b"rank", "rating_high_milli", b"rating_high_milli", "rating_low_milli", b"rating_low_milli", "rating_milli", b"rating_milli", "substitute_count", b"substitute_count", "table_count", b"table_count", "time_loss_count", b"time_loss_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -415,7 +451,7 @@ class GetTournamentResponse(_message.Message):
 
     @_builtins.property
     def entrants(self) -> _containers.RepeatedCompositeFieldContainer[Global___Entrant]:
-        """Its entrants."""
+        """Its entrants, by number."""
 
     def __init__(
         self,
@@ -530,3 +566,109 @@ class GetStandingsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetStandingsResponse: _TypeAlias = GetStandingsResponse  # noqa: Y015
+
+@_typing.final
+class EnterTournamentRequest(_message.Message):
+    """Request of EnterTournament."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOURNAMENT_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    tournament_id: _builtins.str
+    """The tournament."""
+    name: _builtins.str
+    """The name in the standings."""
+    @_builtins.property
+    def seat(self) -> _match_pb2.SeatSpec:
+        """A house bot, or a registered agent."""
+
+    def __init__(
+        self,
+        *,
+        tournament_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        seat: _match_pb2.SeatSpec | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "seat", b"seat", "tournament_id", b"tournament_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EnterTournamentRequest: _TypeAlias = EnterTournamentRequest  # noqa: Y015
+
+@_typing.final
+class EnterTournamentResponse(_message.Message):
+    """Response of EnterTournament."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOURNAMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def tournament(self) -> Global___Tournament:
+        """The tournament."""
+
+    def __init__(
+        self,
+        *,
+        tournament: Global___Tournament | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["tournament", b"tournament"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["tournament", b"tournament"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EnterTournamentResponse: _TypeAlias = EnterTournamentResponse  # noqa: Y015
+
+@_typing.final
+class WithdrawEntrantRequest(_message.Message):
+    """Request of WithdrawEntrant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOURNAMENT_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    tournament_id: _builtins.str
+    """The tournament."""
+    name: _builtins.str
+    """The entrant's name."""
+    def __init__(
+        self,
+        *,
+        tournament_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "tournament_id", b"tournament_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WithdrawEntrantRequest: _TypeAlias = WithdrawEntrantRequest  # noqa: Y015
+
+@_typing.final
+class WithdrawEntrantResponse(_message.Message):
+    """Response of WithdrawEntrant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOURNAMENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def tournament(self) -> Global___Tournament:
+        """The tournament."""
+
+    def __init__(
+        self,
+        *,
+        tournament: Global___Tournament | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["tournament", b"tournament"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["tournament", b"tournament"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WithdrawEntrantResponse: _TypeAlias = WithdrawEntrantResponse  # noqa: Y015

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class TournamentServiceStub(object):
-    """Tournaments. All calls need the host's credential.
+    """Tournaments. All calls need the host's credential. A running service starts no programs: entrants are house bots, or
+    agents that connect by themselves.
     """
 
     def __init__(self, channel):
@@ -70,10 +71,21 @@ class TournamentServiceStub(object):
                 request_serializer=referee_dot_v1_dot_tournament__service__pb2.GetStandingsRequest.SerializeToString,
                 response_deserializer=referee_dot_v1_dot_tournament__service__pb2.GetStandingsResponse.FromString,
                 _registered_method=True)
+        self.EnterTournament = channel.unary_unary(
+                '/referee.v1.TournamentService/EnterTournament',
+                request_serializer=referee_dot_v1_dot_tournament__service__pb2.EnterTournamentRequest.SerializeToString,
+                response_deserializer=referee_dot_v1_dot_tournament__service__pb2.EnterTournamentResponse.FromString,
+                _registered_method=True)
+        self.WithdrawEntrant = channel.unary_unary(
+                '/referee.v1.TournamentService/WithdrawEntrant',
+                request_serializer=referee_dot_v1_dot_tournament__service__pb2.WithdrawEntrantRequest.SerializeToString,
+                response_deserializer=referee_dot_v1_dot_tournament__service__pb2.WithdrawEntrantResponse.FromString,
+                _registered_method=True)
 
 
 class TournamentServiceServicer(object):
-    """Tournaments. All calls need the host's credential.
+    """Tournaments. All calls need the host's credential. A running service starts no programs: entrants are house bots, or
+    agents that connect by themselves.
     """
 
     def CreateTournament(self, request, context):
@@ -84,7 +96,7 @@ class TournamentServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def StartTournament(self, request, context):
-        """Starts, or goes on with, a tournament.
+        """Starts a tournament, or goes on with one that was paused. It waits for its agents to connect, then plays.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -120,6 +132,20 @@ class TournamentServiceServicer(object):
 
     def GetStandings(self, request, context):
         """Returns the standings.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EnterTournament(self, request, context):
+        """Lets somebody in late; it is in the rounds that are paired from then on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WithdrawEntrant(self, request, context):
+        """Takes an entrant out of all rounds that are not paired yet.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -163,6 +189,16 @@ def add_TournamentServiceServicer_to_server(servicer, server):
                     request_deserializer=referee_dot_v1_dot_tournament__service__pb2.GetStandingsRequest.FromString,
                     response_serializer=referee_dot_v1_dot_tournament__service__pb2.GetStandingsResponse.SerializeToString,
             ),
+            'EnterTournament': grpc.unary_unary_rpc_method_handler(
+                    servicer.EnterTournament,
+                    request_deserializer=referee_dot_v1_dot_tournament__service__pb2.EnterTournamentRequest.FromString,
+                    response_serializer=referee_dot_v1_dot_tournament__service__pb2.EnterTournamentResponse.SerializeToString,
+            ),
+            'WithdrawEntrant': grpc.unary_unary_rpc_method_handler(
+                    servicer.WithdrawEntrant,
+                    request_deserializer=referee_dot_v1_dot_tournament__service__pb2.WithdrawEntrantRequest.FromString,
+                    response_serializer=referee_dot_v1_dot_tournament__service__pb2.WithdrawEntrantResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'referee.v1.TournamentService', rpc_method_handlers)
@@ -172,7 +208,8 @@ def add_TournamentServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TournamentService(object):
-    """Tournaments. All calls need the host's credential.
+    """Tournaments. All calls need the host's credential. A running service starts no programs: entrants are house bots, or
+    agents that connect by themselves.
     """
 
     @staticmethod
@@ -354,6 +391,60 @@ class TournamentService(object):
             '/referee.v1.TournamentService/GetStandings',
             referee_dot_v1_dot_tournament__service__pb2.GetStandingsRequest.SerializeToString,
             referee_dot_v1_dot_tournament__service__pb2.GetStandingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EnterTournament(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/referee.v1.TournamentService/EnterTournament',
+            referee_dot_v1_dot_tournament__service__pb2.EnterTournamentRequest.SerializeToString,
+            referee_dot_v1_dot_tournament__service__pb2.EnterTournamentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WithdrawEntrant(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/referee.v1.TournamentService/WithdrawEntrant',
+            referee_dot_v1_dot_tournament__service__pb2.WithdrawEntrantRequest.SerializeToString,
+            referee_dot_v1_dot_tournament__service__pb2.WithdrawEntrantResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,7 +27,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TournamentServiceStub:
-    """Tournaments. All calls need the host's credential."""
+    """Tournaments. All calls need the host's credential. A running service starts no programs: entrants are house bots, or
+    agents that connect by themselves.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -36,7 +38,7 @@ class TournamentServiceStub:
     CreateTournament: _grpc.UnaryUnaryMultiCallable[_tournament_service_pb2.CreateTournamentRequest, _tournament_service_pb2.CreateTournamentResponse]
     """Creates a tournament from its description. A repeat with the same request id gets the first answer."""
     StartTournament: _grpc.UnaryUnaryMultiCallable[_tournament_service_pb2.StartTournamentRequest, _tournament_service_pb2.StartTournamentResponse]
-    """Starts, or goes on with, a tournament."""
+    """Starts a tournament, or goes on with one that was paused. It waits for its agents to connect, then plays."""
     PauseTournament: _grpc.UnaryUnaryMultiCallable[_tournament_service_pb2.PauseTournamentRequest, _tournament_service_pb2.PauseTournamentResponse]
     """Starts no more tables; those at play finish."""
     CancelTournament: _grpc.UnaryUnaryMultiCallable[_tournament_service_pb2.CancelTournamentRequest, _tournament_service_pb2.CancelTournamentResponse]
@@ -47,16 +49,22 @@ class TournamentServiceStub:
     """Lists tournaments, the newest first, page by page."""
     GetStandings: _grpc.UnaryUnaryMultiCallable[_tournament_service_pb2.GetStandingsRequest, _tournament_service_pb2.GetStandingsResponse]
     """Returns the standings."""
+    EnterTournament: _grpc.UnaryUnaryMultiCallable[_tournament_service_pb2.EnterTournamentRequest, _tournament_service_pb2.EnterTournamentResponse]
+    """Lets somebody in late; it is in the rounds that are paired from then on."""
+    WithdrawEntrant: _grpc.UnaryUnaryMultiCallable[_tournament_service_pb2.WithdrawEntrantRequest, _tournament_service_pb2.WithdrawEntrantResponse]
+    """Takes an entrant out of all rounds that are not paired yet."""
 
 @_typing.type_check_only
 class TournamentServiceAsyncStub(TournamentServiceStub):
-    """Tournaments. All calls need the host's credential."""
+    """Tournaments. All calls need the host's credential. A running service starts no programs: entrants are house bots, or
+    agents that connect by themselves.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateTournament: _aio.UnaryUnaryMultiCallable[_tournament_service_pb2.CreateTournamentRequest, _tournament_service_pb2.CreateTournamentResponse]  # type: ignore[assignment]
     """Creates a tournament from its description. A repeat with the same request id gets the first answer."""
     StartTournament: _aio.UnaryUnaryMultiCallable[_tournament_service_pb2.StartTournamentRequest, _tournament_service_pb2.StartTournamentResponse]  # type: ignore[assignment]
-    """Starts, or goes on with, a tournament."""
+    """Starts a tournament, or goes on with one that was paused. It waits for its agents to connect, then plays."""
     PauseTournament: _aio.UnaryUnaryMultiCallable[_tournament_service_pb2.PauseTournamentRequest, _tournament_service_pb2.PauseTournamentResponse]  # type: ignore[assignment]
     """Starts no more tables; those at play finish."""
     CancelTournament: _aio.UnaryUnaryMultiCallable[_tournament_service_pb2.CancelTournamentRequest, _tournament_service_pb2.CancelTournamentResponse]  # type: ignore[assignment]
@@ -67,9 +75,15 @@ class TournamentServiceAsyncStub(TournamentServiceStub):
     """Lists tournaments, the newest first, page by page."""
     GetStandings: _aio.UnaryUnaryMultiCallable[_tournament_service_pb2.GetStandingsRequest, _tournament_service_pb2.GetStandingsResponse]  # type: ignore[assignment]
     """Returns the standings."""
+    EnterTournament: _aio.UnaryUnaryMultiCallable[_tournament_service_pb2.EnterTournamentRequest, _tournament_service_pb2.EnterTournamentResponse]  # type: ignore[assignment]
+    """Lets somebody in late; it is in the rounds that are paired from then on."""
+    WithdrawEntrant: _aio.UnaryUnaryMultiCallable[_tournament_service_pb2.WithdrawEntrantRequest, _tournament_service_pb2.WithdrawEntrantResponse]  # type: ignore[assignment]
+    """Takes an entrant out of all rounds that are not paired yet."""
 
 class TournamentServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Tournaments. All calls need the host's credential."""
+    """Tournaments. All calls need the host's credential. A running service starts no programs: entrants are house bots, or
+    agents that connect by themselves.
+    """
 
     @_abc_1.abstractmethod
     def CreateTournament(
@@ -85,7 +99,7 @@ class TournamentServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _tournament_service_pb2.StartTournamentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tournament_service_pb2.StartTournamentResponse, _abc.Awaitable[_tournament_service_pb2.StartTournamentResponse]]:
-        """Starts, or goes on with, a tournament."""
+        """Starts a tournament, or goes on with one that was paused. It waits for its agents to connect, then plays."""
 
     @_abc_1.abstractmethod
     def PauseTournament(
@@ -126,5 +140,21 @@ class TournamentServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_tournament_service_pb2.GetStandingsResponse, _abc.Awaitable[_tournament_service_pb2.GetStandingsResponse]]:
         """Returns the standings."""
+
+    @_abc_1.abstractmethod
+    def EnterTournament(
+        self,
+        request: _tournament_service_pb2.EnterTournamentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tournament_service_pb2.EnterTournamentResponse, _abc.Awaitable[_tournament_service_pb2.EnterTournamentResponse]]:
+        """Lets somebody in late; it is in the rounds that are paired from then on."""
+
+    @_abc_1.abstractmethod
+    def WithdrawEntrant(
+        self,
+        request: _tournament_service_pb2.WithdrawEntrantRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tournament_service_pb2.WithdrawEntrantResponse, _abc.Awaitable[_tournament_service_pb2.WithdrawEntrantResponse]]:
+        """Takes an entrant out of all rounds that are not paired yet."""
 
 def add_TournamentServiceServicer_to_server(servicer: TournamentServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
