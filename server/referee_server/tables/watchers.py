@@ -90,7 +90,8 @@ class Watchers:
         self.count = 0
         self._clock = clock
         self._limits = limits
-        self._watching: dict[str, set[Watcher]] = {}
+        # In the order in which they came, so that they are ended in it too.
+        self._watching: dict[str, dict[Watcher, None]] = {}
         self._slow: OrderedDict[str, _Slowness] = OrderedDict()
         self._closed: RefusedError | None = None
 
@@ -122,7 +123,7 @@ class Watchers:
                 retry_ms=FIRST_WAIT_US // 1_000,
             )
         watcher = Watcher(who, now_us)
-        self._watching.setdefault(who, set()).add(watcher)
+        self._watching.setdefault(who, {})[watcher] = None
         self.count += 1
         return watcher
 
@@ -134,7 +135,7 @@ class Watchers:
             slow: whether it was cut off because it was read too slowly.
         """
         watching = self._watching[watcher.who]
-        watching.discard(watcher)
+        del watching[watcher]
         if not watching:
             del self._watching[watcher.who]
         self.count -= 1
