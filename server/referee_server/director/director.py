@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Final, Protocol
 
 import structlog
@@ -28,9 +27,6 @@ from referee_server.tournament.model import Table
 from referee_server.tournament.record import outcome_to
 
 _log = structlog.get_logger(__name__)
-
-_AHEAD: Final = 32
-"""How far ahead of the schedule tables are looked for that can be played, as a multiple of those at play."""
 
 _FIELDS: Final = {
     pb.TournamentStarted: "tournament_started",
@@ -197,11 +193,9 @@ class Director:
         share = running.share or _fair_share(self.book)
         sitting = self._sitting.copy()
         chosen: list[Table] = []
-        looked = 0
         for table in self.book.unplayed():
-            if len(chosen) >= room or looked >= running.concurrency * _AHEAD:
+            if len(chosen) >= room:
                 break
-            looked += 1
             entrants = {entrant for entrant in table.seats if entrant >= 0}
             # Who is slow is not to sit at every table that is at play.
             if table.number in self.playing or any(sitting[entrant] >= share for entrant in entrants):
@@ -270,8 +264,7 @@ class Director:
         """Returns the matches that may be at play: those of an earlier run that was killed among them."""
         if self.book.started is None:
             return []
-        ahead = islice(self.book.unplayed(), self.book.cup.running.concurrency * _AHEAD)
-        return [order_for(self.book, self._master, table).match_id for table in ahead]
+        return [order_for(self.book, self._master, table).match_id for table in self.book.unplayed()]
 
     async def _note(self, payload: Message) -> None:
         """Puts a fact on record, then takes it in; whole or not at all, whoever waits for it."""

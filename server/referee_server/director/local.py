@@ -18,7 +18,7 @@ from referee_server.match.errors import RefusedError
 from referee_server.match.verify import LogError, parse
 from referee_server.tables.creation import Origin
 from referee_server.tables.hall import Hall
-from referee_server.tables.revealing import ENDED
+from referee_server.tables.revealing import ENDED, end_digest
 from referee_server.tournament.harvest import outcome_of
 from referee_server.tournament.model import Outcome
 
@@ -193,13 +193,14 @@ class LocalExecutor:
         match_id = order.match_id
         row = self._hall.journal.match(match_id)
         try:
-            events = parse(self._hall.journal.read(match_id))
+            records = self._hall.journal.read(match_id)
+            events = parse(records)
         except (DamageError, LogError) as error:
             _log.error("match_damaged", match_id=match_id, error=str(error))
             return Played(order.key, _unreadable(order))
         if row is None or row.state not in ENDED:
             return Played(order.key, _unreadable(order))
-        outcome = outcome_of(order.table, match_id, events, row.digest)
+        outcome = outcome_of(order.table, match_id, events, end_digest(match_id, records))
         if said:
             outcome = replace(outcome, said=tuple(said.get(seat, "") for seat in range(len(order.players))))
         return Played(order.key, outcome)

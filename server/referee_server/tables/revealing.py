@@ -45,15 +45,16 @@ def reveal(journal: Journal, row: MatchRow) -> list[Record]:
     ]
 
 
-def is_digest(digest: bytes, match_id: str, records: Sequence[bytes]) -> bool:
-    """Tells whether a digest that was given out with a match's end is that of its log.
+def end_digest(match_id: str, records: Sequence[bytes]) -> bytes:
+    """Returns the digest that was given out with a match's end: where the secret was held back, that before it."""
+    held_back = event_pb2.MatchEvent.FromString(records[-1]).secret_revealed.deal_id != ""
+    return chain.extend(chain.start(match_id), records[:-1] if held_back else records)[0].digest
 
-    Where the secret was held back it was given out before the last event, which the commitment binds.
+
+def is_digest(digest: bytes, match_id: str, records: Sequence[bytes]) -> bool:
+    """Tells whether a digest is that of a match's log, as it is or as it was when the match ended.
+
+    What a secret that was held back adds later is bound by the commitment.
     """
-    before = chain.start(match_id).digest
-    for record in records[:-1]:
-        before = chain.link(before, record)
-    last = records[-1]
-    if digest == chain.link(before, last):
-        return True
-    return digest == before and event_pb2.MatchEvent.FromString(last).secret_revealed.deal_id != ""
+    whole = chain.extend(chain.start(match_id), records)[0].digest
+    return digest in (whole, end_digest(match_id, records))

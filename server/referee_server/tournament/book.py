@@ -20,6 +20,10 @@ from referee_server.tournament.stopping import Stopping
 SCHEDULE_VERSION: Final = 1
 """Version of the rules by which tables are scheduled. A tournament goes on under the rules that it began with."""
 
+_AHEAD: Final = 512
+"""How many tables without an outcome are known where rounds need not wait for each other: enough to play round somebody
+who is slow, few enough for who comes late. Never to be changed: when late entrants enter depends on it."""
+
 WAITING: Final = "WAITING"
 RUNNING: Final = "RUNNING"
 PAUSED: Final = "PAUSED"
@@ -71,7 +75,7 @@ class Book:
         try:
             self.described = parse_cup(self.created.toml)
             self.cup = _settled(self.described)
-            self.scheduler = Scheduler(plan_of(self.cup, self.created.commitment))
+            self.scheduler = Scheduler(plan_of(self.cup, self.created.commitment), ahead=_AHEAD)
         except ValueError as error:
             raise BookError(1, str(error)) from None
         self.state = WAITING
