@@ -25,6 +25,7 @@ from referee_server.journal import (
     MatchRow,
     StorageError,
 )
+from referee_server.journal import LogError as DamageError
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
@@ -109,6 +110,7 @@ class Hall:
             in_thread=self.settings.durable_power,
             on_failure=self._storage_failed,
             on_stall=self._storage_stalled,
+            on_refused=self._match_refused,
         )
         self.meter = LatenessMeter(clock, self._seat_everybody)
         self.steps = StepBudget(self.settings.step_budget_s)
@@ -156,7 +158,7 @@ class Hall:
 
     def ended(self, table: Table) -> None:
         """Takes note that a match has ended and its end is being stored."""
-        self.committer.then(lambda: self._clear(table))
+        self.committer.then(lambda: self._clear(table), table.match_id)
 
     def _clear(self, table: Table) -> None:
         self._tables.pop(table.match_id, None)
@@ -185,6 +187,20 @@ class Hall:
         self.stopped.set()
         why = RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written; the referee stops")
         self._close_all(why)
+
+    def _match_refused(self, match_id: str, error: Exception) -> None:
+        """Ends a match of which the journal takes nothing as it is; where not even that can be stored, lets it go."""
+        table = self._tables.get(match_id)
+        known = self.journal.match(match_id) is not None
+        if table is None or not known or isinstance(error, DamageError) or not table.refused(error):
+            # Like a match that cannot be resumed: it stays in the journal as it is, and the others are played on.
+            _log.error("match_refused", match_id=match_id, error=type(error).__name__)
+            if table is not None:
+                del self._tables[match_id]
+                table.let_go()
+            for session in self._sessions.values():
+                session.tables.pop(match_id, None)
+            self.later(self._seat_everybody)
 
     def _storage_stalled(self, stalled: bool) -> None:
         self.on_serving(not stalled)
@@ -288,7 +304,7 @@ class Hall:
             self.committer.then(lambda: self._coming.__delitem__(request_id))
         # Nothing of the match leaves before its creation is stored.
         self.committer.then(lambda: failpoints.hit("match.created"))
-        self.committer.then(table.begin)
+        self.committer.then(table.begin, match_id)
         self.committer.then(self._seat_everybody)
 
     def _requested(self, request_id: str, asked: match_pb2.MatchSpec, settled: match_pb2.MatchSpec) -> str | None:
@@ -347,7 +363,7 @@ class Hall:
         for record in records:
             self.committer.store(record)
         if records:
-            self.committer.then(lambda: self.housekeeper.archive(match_id))
+            self.committer.then(lambda: self.housekeeper.archive(match_id), match_id)
 
     def check_storage(self) -> None:
         """Refuses when nothing can be stored (STORAGE)."""

@@ -94,6 +94,7 @@ class Table:
         self._owed = Owed(host.meter, len(machine.match.seats))
         self._unsaid: list[Callable[[], None]] = []
         self.broken = False
+        self._refusals = 0
 
     @property
     def now_us(self) -> int:
@@ -111,6 +112,13 @@ class Table:
     def is_held(self, seat: SeatState) -> bool:
         """Tells whether the match takes up one of its agent's places: from the offer on, or since it took the seat."""
         return self.is_offered(seat) or self.match.created.seats[seat.seat].kind == OPEN
+
+    def _then(self, callback: Callable[[], None]) -> None:
+        """Calls back once what was decided so far is stored, unless the journal refuses it."""
+        self._host.committer.then(callback, self.match_id)
+
+    def _tell_later(self, session: Session, item: agent_pb.ServerItem) -> None:
+        self._host.committer.tell(session, item, self.match_id)
 
     # Inputs.
 
@@ -167,7 +175,7 @@ class Table:
         item = agent_pb.ServerItem(verdict=verdict)
         told = [True]
         # Queued before it is known, so that it comes before the next question and before the end of the match.
-        self._host.committer.then(lambda: session.push(item) if told[0] else None)
+        self._then(lambda: session.push(item) if told[0] else None)
         judge(self, seat, answer, max(0, received_us - self._epoch_us), item.verdict)
         if self.broken and not self.match.over:
             # That the match is over is told once it is so in the journal too.
@@ -211,7 +219,7 @@ class Table:
             if self.is_held(state):
                 session.tables[self.match_id] = self
             if self.is_offered(state):
-                self._host.committer.tell(session, messages.match_offered(match, seat))
+                self._tell_later(session, messages.match_offered(match, seat))
                 self._follow(session, seat)
             # Else it is offered when all have room for it, like any other.
             if state.gone_us is not None and not match.over:
@@ -254,7 +262,7 @@ class Table:
                 continue
             session.tables[self.match_id] = self
             self.feed(inputs.OfferSeat(seat.seat))
-            self._host.committer.tell(session, messages.match_offered(self.match, seat.seat))
+            self._tell_later(session, messages.match_offered(self.match, seat.seat))
             self._follow(session, seat.seat)
 
     # What happens by itself.
@@ -316,7 +324,7 @@ class Table:
             self._hand_over(session, seat)
             self._owed.sent()
             offered_us = self.match.offered_us
-            self._host.committer.then(lambda: self._handed(offered_us))
+            self._then(lambda: self._handed(offered_us))
         else:
             self._asking.opened(None)
 
@@ -331,7 +339,7 @@ class Table:
 
     def _tell_question(self, session: Session, seat: int) -> None:
         question = self._host.steps.run(lambda: messages.decision(self.match, seat, self.now_us))
-        self._host.committer.tell(session, question)
+        self._tell_later(session, question)
 
     def _took(self, events: list[event_pb2.MatchEvent]) -> None:
         """Sends events to the journal and, once they are there, to the seats that want them."""
@@ -340,7 +348,7 @@ class Table:
         match, committer = self.match, self._host.committer
         committer.store(EventsAdded(self.match_id, tuple([event.SerializeToString() for event in events])))
         if self._feeds:
-            committer.then(lambda: self._tell(events))
+            self._then(lambda: self._tell(events))
         if match.offered_us is None:
             self._asking.closed()
         kinds = {event.WhichOneof("payload") for event in events}
@@ -368,15 +376,18 @@ class Table:
 
     def _end(self) -> None:
         match, committer = self.match, self._host.committer
+        self._stop_waiting()
+        state = match_pb2.MatchState.Name(match.state).removeprefix("MATCH_STATE_")
+        final = match.revealed or not match.held_back
+        committer.store(SummaryChanged(self.match_id, state, self.summary().SerializeToString(), final=final))
+        self._then(self._tell_over)
+        self._host.ended(self)
+
+    def _stop_waiting(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._asking.stop_waiting()
-        state = match_pb2.MatchState.Name(match.state).removeprefix("MATCH_STATE_")
-        final = match.revealed or not match.held_back
-        committer.store(SummaryChanged(self.match_id, state, self.summary().SerializeToString(), final=final))
-        committer.then(self._tell_over)
-        self._host.ended(self)
 
     def _tell_over(self) -> None:
         failpoints.hit("match.over")
@@ -484,7 +495,20 @@ class Table:
 
     # The referee's own faults.
 
-    def _break(self, note: str = "") -> None:
+    def refused(self, error: Exception) -> bool:
+        """Takes note that the journal did not take what was decided. Returns whether the match can still be ended."""
+        self._refusals += 1
+        self._break(error=error)
+        return self._refusals == 1
+
+    def let_go(self) -> None:
+        """Stops playing, with nothing said and nothing stored; its agents are free for others."""
+        self.broken = True
+        self._feeds.clear()
+        self._asking.closed()
+        self._stop_waiting()
+
+    def _break(self, note: str = "", error: Exception | None = None) -> None:
         """Ends the match as the referee's fault, from what is stored: the state in memory is not to be trusted."""
         if self.broken:
             return
@@ -492,13 +516,13 @@ class Table:
         if not note:
             incident = uuid4().hex[:12]
             note = f"the referee failed; incident {incident}"
-            _log.exception("match_failed", match_id=self.match_id, incident=incident)
+            _log.error("match_failed", match_id=self.match_id, incident=incident, exc_info=error or True)
         self._host.committer.then(lambda: self._stop_broken(note, _RETRY_US))
 
     def _stop_broken(self, note: str, retry_us: int) -> None:
         secret = self.machine.secret
-        stored = parse(self._host.stored_events(self.match_id))
         try:
+            stored = parse(self._host.stored_events(self.match_id))
             machine = Machine(self._host.steps.run(lambda: replay(stored)), secret)
             if machine.match.over:
                 return  # its end is stored: it was that which was being told
