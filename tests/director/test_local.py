@@ -168,7 +168,7 @@ async def test_a_match_that_was_stored_but_not_yet_in_the_tournaments_log_is_not
     complete = await whole.play(toml)
     log = whole.journal.tournament_log(complete.tournament_id)
     # As if it had been killed after the matches ended, and before that was noted.
-    short = [event for event in log[:4]]
+    short = log[:4]
     assert Book.read(short).state == "RUNNING"
     before = {row.match_id: row.event_count for row in whole.journal.matches()}
     tournament = whole.journal._tournaments[complete.tournament_id]  # type: ignore[attr-defined]

@@ -117,7 +117,7 @@ class _Run:
         if row is None:
             return await tournaments.create(self._text)
         book = tournaments.book(row.tournament_id)
-        found = changes(book.cup, self._cup)
+        found = changes(book.described, self._cup)
         if book.over or not found.any:
             return row.tournament_id
         if found.barred:

@@ -22,8 +22,8 @@ def record(events: Sequence[event_pb2.MatchEvent]) -> dict[str, Any]:
       `contract`, in Regicide the `tricks` by seat and the `pot` after it. A voided deal stands there with scores of 0
       and has fewer steps than its rules ask for;
     - `totals` and `places` by side; empty where the match has no result (yet);
-    - `match_id`, `deal_id`, `secret`, `nonces` by seat and `commitment`, in hex; the secret is empty while it is
-      sealed, and so is the nonce of a seat that sent none;
+    - `match_id`, `deal_id`, `secret`, `nonces` and `commitment`, in hex; the secret is empty while it is sealed, and so
+      is a nonce that was not sent. Nonces are by seat; in duplicate play those of the entrants, in their order;
     - `first_dealer_drawn`: whether the first dealer was drawn by lot;
     - `agents`: names by seat;
     - `official_places` by side, after rulings;
@@ -83,7 +83,7 @@ def record(events: Sequence[event_pb2.MatchEvent]) -> dict[str, Any]:
         "match_id": match.match_id,
         "deal_id": match.deal_id,
         "secret": secret.hex(),
-        "nonces": [seat.nonce.hex() for seat in match.seats],
+        "nonces": [nonce.hex() for nonce in match.nonces],
         "commitment": match.commitment,
         "first_dealer_drawn": match.first_dealer_drawn,
         "agents": [seat.name for seat in match.seats],

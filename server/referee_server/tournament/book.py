@@ -172,6 +172,7 @@ class Book:
 
     def _note_tables(self) -> None:
         """Takes note of the tables that were added to the schedule."""
+        self.scheduler.more()
         for table in islice(self.scheduler.tables, self._noted, None):
             self._boards.setdefault(table.board, []).append(table.number)
         self._noted = len(self.scheduler.tables)

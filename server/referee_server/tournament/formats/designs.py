@@ -77,7 +77,7 @@ def _kirkman(k: int) -> list[tuple[int, ...]]:
 def _affine(entrants: int, q: int) -> tuple[int, Design] | None:
     """Lines of an affine space: a round is all lines of one direction."""
     dimension = next((d for d in range(2, 14) if q**d == entrants), 0)
-    if not dimension or q not in (3, 4, 5, 7):
+    if not dimension or q not in (3, 4, 5):
         return None
 
     def number(point: tuple[int, ...]) -> int:

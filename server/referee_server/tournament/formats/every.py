@@ -12,14 +12,15 @@ from math import comb, gcd
 from typing import Final
 
 from referee_server.tournament.formats.berger import berger_round, berger_rounds
-from referee_server.tournament.formats.history import History, Round
+from referee_server.tournament.formats.history import History, Meetings, Round
 from referee_server.tournament.formats.plan import Plan, count
 from referee_server.tournament.formats.sample import filled
 
-_SLOTS: Final = 200_000
-_BATCH: Final = 20_000  # seats planned at once where all of them together are more than _SLOTS
-_WINDOW: Final = 8  # groups kept for each entrant
-_TRIES: Final = 400  # steps beyond the straight way that a round may cost
+_SLOTS: Final = 20_000
+"""How many seats at most are planned at once; up to that many in all, seats come out even at every round."""
+_WINDOW: Final = 8  # groups kept for each entrant, but at least
+_LEAST: Final = 500
+_TRIES: Final = 30  # steps beyond the straight way that a round may cost
 
 
 def scattered(items: int, size: int) -> Iterator[tuple[int, ...]]:
@@ -92,7 +93,7 @@ class EveryGroup:
 
     def __init__(self, plan: Plan, history: History) -> None:
         self._plan = plan
-        self._history = history
+        self._meetings = Meetings(plan)  # of the rounds planned, which are more than the rounds paired
         self._challengers = plan.challengers if plan.format == "gauntlet" else plan.entrants
         self._window: dict[int, tuple[int, ...]] = {}  # by order of coming
         self._at: defaultdict[int, dict[int, None]] = defaultdict(dict)  # by entrant: which of the window
@@ -109,9 +110,8 @@ class EveryGroup:
             self._streams += [_Stream(challenges(c, plan.entrants, n)) for c in range(plan.challengers)]
         elif not self._circle:
             self._streams.append(_Stream(orbits(plan.entrants, n)))
-        self._batch = _SLOTS if count(plan) * n <= _SLOTS else _BATCH
-        if plan.duplicate == "rotation":
-            self._batch = 0  # seats come out even by themselves: a round at a time
+        # In a rotation seats come out even by themselves, and beyond the limit not for certain: a round at a time.
+        self._whole = plan.duplicate != "rotation" and count(plan) * n <= _SLOTS
 
     def over(self, number: int, field: tuple[int, ...]) -> bool:
         """Returns whether no round comes after the first `number`."""
@@ -134,13 +134,11 @@ class EveryGroup:
             sitting = [entrant for entrant in field if entrant not in met and entrant < self._plan.entrants]
             return [Round(kept, sitting, seated=True)]
         rounds: list[Round] = []
-        slots = 0
-        while slots * self._plan.sets < self._batch or not rounds:
-            self._refill(_WINDOW * max(len(field), self._plan.seats))
+        while self._whole or not rounds:
+            self._refill(max(_WINDOW * len(field), _LEAST))
             groups = self._take(field)
             if not groups:
                 break
-            slots += sum(map(len, groups))
             met = {entrant for group in groups for entrant in group}
             challenged = self._plan.format == "gauntlet"
             rounds.append(Round(groups, [] if challenged else [e for e in field if e not in met]))
@@ -150,6 +148,7 @@ class EveryGroup:
         """Takes back rounds that were planned and will not be paired: their groups come first again."""
         again = [group for made in rounds if not made.seated for group in made.groups]
         for group in again:
+            self._meetings.add(group, -1)
             for entrant in group:
                 self._played[entrant] -= 1
         kept, self._window = list(self._window.values()), {}
@@ -159,6 +158,8 @@ class EveryGroup:
 
     def _enter(self, field: tuple[int, ...]) -> None:
         """Drops the groups of those who left and opens a stream for everyone who is new."""
+        if field == self._field:
+            return
         for left in set(self._field) - set(field):
             for key in list(self._at[left]):
                 self._drop(key)
@@ -204,6 +205,7 @@ class EveryGroup:
                 used.update(entrant for entrant in group if entrant >= 0)
         groups = [self._drop(key) for key in chosen]
         for group in groups:
+            self._meetings.add(group)
             for entrant in group:
                 self._played[entrant] += 1
         return groups
@@ -236,13 +238,19 @@ class EveryGroup:
         return best
 
     def _options(self, order: list[int], used: set[int]) -> Iterator[int]:
-        """Yields the groups that the first entrant not yet seated could play, oldest and least used members first."""
+        """Yields what the first entrant not yet seated could play: who played least first, then who met least."""
         first = next((entrant for entrant in order if entrant not in used and self._at[entrant]), None)
         if first is None:
             return iter(())
         played = self._played
         free = [key for key in self._at[first] if used.isdisjoint(self._window[key])]
-        return iter(sorted(free, key=lambda key: (sum(played[entrant] for entrant in self._window[key]), key)))
+        meetings = self._meetings
+
+        def claim(key: int) -> tuple[int, int, int]:
+            group = self._window[key]
+            return sum(played[entrant] for entrant in group), meetings.cost(group), key
+
+        return iter(sorted(free, key=claim))
 
 
 def _late(late: int, size: int, lowest: int) -> Iterator[tuple[int, ...]]:

@@ -11,7 +11,7 @@ from referee_server.tournament.formats.history import History, Meetings, Round
 from referee_server.tournament.formats.plan import Plan, gauntlet_groups
 from referee_server.tournament.formats.sample import filled
 
-_BATCH: Final = 64  # rounds planned at once
+_BATCH: Final = 4  # rounds planned at once
 
 
 class SampledGauntlet:

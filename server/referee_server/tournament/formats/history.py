@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from referee_server.tournament.formats.plan import Plan, bye_worth
+from referee_server.tournament.formats.seating import Seats
 from referee_server.tournament.model import Outcome
 
 # A partnership counts like two meetings, because with four at a table there are twice as many opponents as partners;
@@ -53,13 +54,13 @@ class Meetings:
         """Returns how often two entrants were partners."""
         return self._with.get((a, b) if a < b else (b, a), 0)
 
-    def add(self, group: Sequence[int]) -> None:
-        """Notes that a group met; house bots are nobody."""
+    def add(self, group: Sequence[int], times: int = 1) -> None:
+        """Notes that a group met; house bots are nobody. -1 takes it back."""
         for i, j in combinations(range(len(group)), 2):
             a, b = sorted((group[i], group[j]))
             if a >= 0:
                 book = self._with if self._pairs and j - i == 2 else self._against
-                book[a, b] += 1
+                book[a, b] += times
 
     def cost(self, group: Sequence[int]) -> int:
         """Returns how stale a group is: 0 where nobody met anybody else of it before."""
@@ -85,6 +86,7 @@ class History:
         byes: how many rounds without a table, by entrant.
         spare: how often an entrant was left over, whether it had a bye or met house bots.
         meetings: who met whom.
+        seats: who sat where.
         last: place points in the last round played, by entrant.
     """
 
@@ -96,6 +98,7 @@ class History:
         self.byes: defaultdict[int, int] = defaultdict(int)
         self.spare: defaultdict[int, int] = defaultdict(int)
         self.meetings = Meetings(plan)
+        self.seats = Seats(plan)
         self.last: defaultdict[int, float] = defaultdict(float)
 
     def release(self, made: Round) -> None:

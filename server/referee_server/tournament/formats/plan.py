@@ -102,8 +102,8 @@ def check(plan: Plan) -> None:
         raise ValueError(f"duplicate {plan.duplicate!r} is none of {', '.join(DUPLICATES)}")
     if not plan.pairs and plan.sides != tuple((seat,) for seat in range(seats)):
         raise ValueError(f"sides {plan.sides} are not offered: take one seat a side, or seats 0 and 2 against 1 and 3")
-    if not 2 <= seats <= 8:
-        raise ValueError(f"a table has 2 to 8 seats, not {seats}")
+    if not 2 <= seats <= 6:
+        raise ValueError(f"a table has 2 to 6 seats, not {seats}")
     if plan.sets < 1 or plan.rounds < 0 or plan.fillers < 0:
         raise ValueError("sets are at least 1, rounds and fillers at least 0")
     if not 1 <= plan.entrants <= MOST_ENTRANTS:

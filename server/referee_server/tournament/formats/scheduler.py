@@ -15,7 +15,6 @@ from referee_server.tournament.formats.history import History, Round
 from referee_server.tournament.formats.knockout import Knockout
 from referee_server.tournament.formats.plan import Plan, check, count
 from referee_server.tournament.formats.sample import Sample
-from referee_server.tournament.formats.seating import Seats
 from referee_server.tournament.formats.solo import Solo
 from referee_server.tournament.formats.standing import Ladder, Swiss
 from referee_server.tournament.model import Outcome, Table
@@ -102,10 +101,10 @@ class Scheduler:
         self._plan = plan
         self._ahead = ahead
         self._history = History(plan)
-        self._seats = Seats(plan)
         self._format = _format(plan, self._history)
         self._from = dict.fromkeys(range(plan.entrants), 0)
         self._until: dict[int, int] = {}
+        self._known_field: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())  # with what it depends on
         self._round = 0
         self._board = 0
         self._queue: deque[tuple[Round, list[tuple[int, ...]]]] = deque()  # planned, not yet paired; with seated tables
@@ -223,7 +222,12 @@ class Scheduler:
 
     def _field(self) -> tuple[int, ...]:
         now, until = self._round, self._until
-        return tuple(e for e, first in self._from.items() if first <= now and (e not in until or now < until[e]))
+        key = now, len(self._from), len(until)
+        if key != self._known_field[0]:
+            field = tuple(e for e, first in self._from.items() if first <= now and (e not in until or now < until[e]))
+            # The very object if nothing changed, so that comparing it costs nothing.
+            self._known_field = key, self._known_field[1] if field == self._known_field[1] else field
+        return self._known_field[1]
 
     def _drop_stale(self, field: tuple[int, ...]) -> None:
         if self._queue and field != self._queued_for:
@@ -231,9 +235,9 @@ class Scheduler:
             self._queue.clear()
 
     def _score(self) -> None:
-        """Enters a whole round's outcomes, in the order of its tables, so that it is all the same how they came."""
+        """Enters a whole round's outcomes. Place points are halves, which add up exactly in any order."""
         if self._format.waits and self._round:
-            self._history.score(sorted(self._unscored, key=lambda outcome: outcome.table.number))
+            self._history.score(self._unscored)
             self._unscored.clear()
 
     def _seat(self, rounds: Sequence[Round]) -> Iterator[list[tuple[int, ...]]]:
@@ -250,7 +254,7 @@ class Scheduler:
                 yield [(*group[-i % 2 :], *group[: -i % 2]) for i in range(plan.sets) for group in made.groups]
         else:
             tables = [group for made in rounds for _ in range(plan.sets) for group in made.groups]
-            seated = iter(self._seats.arrange(tables))
+            seated = iter(self._history.seats.arrange(tables))
             yield from (list(islice(seated, plan.sets * len(made.groups))) for made in rounds)
 
     def _pair(self, made: Round, tables: Sequence[tuple[int, ...]]) -> None:
@@ -262,7 +266,7 @@ class Scheduler:
             seats = self._alone(members[0], board) if plan.solo else members
             self.tables.append(Table(len(self.tables), self._round, board, i % groups, seats))
         self._board += len(tables) if plan.duplicate == "none" else plan.sets if groups else 0
-        self._seats.sit(tables)
+        self._history.seats.sit(tables)
         self._history.release(made)
         self._round += 1
 

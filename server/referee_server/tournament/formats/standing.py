@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -12,8 +13,10 @@ from referee_server.tournament.formats.plan import Plan, swiss_rounds
 from referee_server.tournament.formats.sample import filled, playable
 
 _REACH: Final = 64  # places up and down within which a Swiss looks for somebody new
+_APART: Final = 2  # rounds for which those who met on a ladder should not meet again
 _SWEEPS: Final = 10
 _SEARCHED: Final = 256  # entrants up to which a round of twos is searched for, where exchanging fails
+_CLASH: Final = 16  # seats that clash weigh as much as one meeting again
 _STEPS: Final = 20_000  # of the search for a round of twos in which nobody meets again
 
 
@@ -37,7 +40,7 @@ class Swiss:
         order = sorted(field, key=lambda entrant: (-points[entrant], entrant))
         order, left = leave_over(order, n, self._history)
         groups = [list(group) for group in self._folded(order)]
-        freshen(groups, self._history.meetings, _REACH)
+        freshen(groups, self._cost, _REACH)
         if n == 2 and len(order) <= _SEARCHED and any(map(self._history.meetings.cost, groups)):
             groups = fresh_twos(order, groups, self._history.meetings) or groups
         made = [_partnered(group, self._history.meetings, self._plan) for group in groups]
@@ -48,7 +51,15 @@ class Swiss:
         return [closed(made, left, self._plan, number)]
 
     def undo(self, rounds: Sequence[Round]) -> None:
-        """Takes back rounds that will not be paired: nothing was kept of them."""
+        """Takes back nothing: every round waits for the one before."""
+
+    def _cost(self, group: Sequence[int]) -> int:
+        """Returns what is wrong with a group: above all who meets again, then two who both need the same seat."""
+        cost = _CLASH * _again(group, self._history.meetings)
+        if len(group) == 2:
+            a, b = (had[0] - had[1] for had in map(self._history.seats.count, group))
+            cost += a * b > 0 and min(abs(a), abs(b)) > 1
+        return cost
 
     def _folded(self, order: list[int]) -> Iterator[tuple[int, ...]]:
         """Yields groups of a bracket: the first of its upper part with the first of its next part, and so on."""
@@ -73,6 +84,7 @@ class Ladder:
         self._plan = plan
         self._history = history
         self._average = (len(plan.sides) - 1) / 2
+        self._recent: deque[Round] = deque(maxlen=_APART)
         self._drawn = {entrant: place for place, entrant in enumerate(self._draw())}
 
     def over(self, number: int, field: tuple[int, ...]) -> bool:
@@ -87,12 +99,16 @@ class Ladder:
         order = sorted(field, key=lambda entrant: (-self.mean(entrant), self._drawn.get(entrant, entrant)))
         order, left = leave_over(order, n, self._history)
         groups = [order[i : i + n] for i in range(0, len(order), n)]
-        freshen(groups, self._history.meetings, n)
+        recent = Meetings(self._plan)
+        for group in (group for made in self._recent for group in made.groups):
+            recent.add(group)
+        freshen(groups, lambda group: _again(group, recent), n)
         made = [_partnered(group, self._history.meetings, self._plan) for group in groups]
-        return [closed(made, left, self._plan, number)]
+        self._recent.append(closed(made, left, self._plan, number))
+        return [self._recent[-1]]
 
     def undo(self, rounds: Sequence[Round]) -> None:
-        """Takes back rounds that will not be paired: nothing was kept of them."""
+        """Takes back nothing: every round waits for the one before."""
 
     def mean(self, entrant: int) -> float:
         """Returns place points a table, as if four average tables had been played before."""
@@ -118,10 +134,10 @@ def closed(groups: Sequence[tuple[int, ...]], left: Sequence[int], plan: Plan, n
     return Round(groups, left)
 
 
-def freshen(groups: list[list[int]], meetings: Meetings, reach: int) -> None:
-    """Exchanges members of near groups while fewer of them meet again."""
+def freshen(groups: list[list[int]], cost: Callable[[Sequence[int]], int], reach: int) -> None:
+    """Exchanges members of near groups while that costs less."""
     n = len(groups[0]) if groups else 0
-    costs = [_again(group, meetings) for group in groups]
+    costs = list(map(cost, groups))
     for _ in range(_SWEEPS):
         better = False
         for g, i in ((g, i) for g in range(len(groups) - 1, -1, -1) for i in range(n - 1, -1, -1)):
@@ -133,12 +149,12 @@ def freshen(groups: list[list[int]], meetings: Meetings, reach: int) -> None:
                 for j in range(n - 1, -1, -1):
                     here, there = groups[g], groups[h]
                     here[i], there[j] = there[j], here[i]
-                    new, other = _again(here, meetings), _again(there, meetings)
+                    new, other = cost(here), cost(there)
                     here[i], there[j] = there[j], here[i]
                     if costs[g] + costs[h] - new - other > saved:
                         best, saved = (h, j, new, other), costs[g] + costs[h] - new - other
                 if saved >= costs[g]:
-                    break  # nobody meets again here: no need to look further away
+                    break  # all is well here: no need to look further away
             if saved:
                 h, j, costs[g], costs[h] = best
                 groups[g][i], groups[h][j] = groups[h][j], groups[g][i]
