@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 
-from referee_server.director.executor import Order, Played, Player
+from referee_server.director.executor import Entry, Offer, Order, Played, Player
 from referee_server.director.local import LocalExecutor
 from referee_server.director.tournaments import Tournaments
 from referee_server.journal import Journal
@@ -60,8 +60,8 @@ class Stand:
         self.closed = False
         self._results: dict[int, asyncio.Future[Outcome]] = {}
 
-    async def prepare(self, players: Sequence[Player]) -> tuple[str, ...]:
-        return ("",) * len(players)
+    async def prepare(self, players: Sequence[Player], offer: Offer | None) -> tuple[Entry, ...]:
+        return (Entry(),) * len(players)
 
     async def play(self, batch: Sequence[Order]) -> AsyncGenerator[Played, None]:
         for order in batch:

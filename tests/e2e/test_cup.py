@@ -185,6 +185,21 @@ def test_programs_play_beside_house_bots_and_none_is_left_behind(home: Home) -> 
     assert until(lambda: not still_there(str(home.path)), what="everything has ended")
 
 
+def test_a_remote_entrant_connects_adds_to_the_cards_and_plays(home: Home) -> None:
+    entrants = '[[entrant]]\nname = "guest"\nremote = "guest"\n' + "".join(
+        f'[[entrant]]\nname = "{bot}"\nbot = "{bot}"\n' for bot in BOTS[:3]
+    )
+    run = home.start("run", write(home, cup(entrants=entrants)), "--listen", "127.0.0.1:0")
+    address = run.wait_for("listens on").rpartition(" ")[2]
+    home.agent("greedy", address, "guest")
+    assert run.wait() == 0
+    told = results(home)
+    assert told["tables_scored"] == told["tables_ended"] == 2
+    first = json.loads(home.ok("export", "--all", "--format", "jsonl").out.splitlines()[0])
+    nonces = first["match_created"]["tournament"]["nonces"]
+    assert [bool(nonce) for nonce in nonces] == [True, False, False, False]
+
+
 def still_there(word: str) -> list[str]:
     """Returns the command lines of processes that hold a word."""
     found = []

@@ -48,6 +48,7 @@ def offer_from(message: pb.MatchOffered, nonce: bytes) -> Offer:
         deal_id=message.deal_id,
         commitment=message.commitment,
         nonce=nonce,
+        tournament_id=message.tournament_id,
     )
 
 

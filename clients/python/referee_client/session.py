@@ -106,6 +106,7 @@ class Session:
         self._wake = asyncio.Event()
         self._epoch = 0
         self._tables: dict[str, _Table] = {}
+        self._nonces: dict[str, bytes] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._taken = 0
         self._over = 0
@@ -239,6 +240,8 @@ class Session:
                 self._offered(item.match_offered)
             case "match_over":
                 self._match_over(item.match_over)
+            case "tournament_offered":
+                self._enter(item.tournament_offered)
             case "going_away":
                 log.info("the referee closes in %d ms; will reconnect", item.going_away.grace_ms)
                 self.to_send.set()
@@ -268,8 +271,15 @@ class Session:
             if not message.ready:
                 self._say_ready(table)
 
-        offer = plain.offer_from(message, nonce) if self._on_start is not None else None
+        share = nonce or self._nonces.get(message.tournament_id, b"")
+        offer = plain.offer_from(message, share) if self._on_start is not None else None
         self._run(table, self._on_start, (offer,), start)
+
+    def _enter(self, message: pb.TournamentOffered) -> None:
+        """Adds a share to the cards of a tournament; asked again after a reconnect, it gives the same."""
+        nonce = self._nonces.setdefault(message.tournament_id, secrets.token_bytes(32))
+        log.info("entered in tournament %s", message.tournament_id)
+        self._send(pb.ClientItem(enter=pb.Enter(tournament_id=message.tournament_id, nonce=nonce)))
 
     def _say_ready(self, table: _Table) -> None:
         self._send(pb.ClientItem(ready=pb.Ready(match_id=table.match_id, nonce=table.nonce)))

@@ -41,7 +41,9 @@ class Offer:
         auto_play: `public` if the referee plays by itself what everybody can tell is forced, else `never`.
         deal_id: id under which the cards are derived; empty in duplicate play.
         commitment: SHA-256 that binds the referee's secret, lower-case hex; empty in duplicate play.
-        nonce: the 32 bytes that the seat adds to the shuffle, for whoever wants to check it afterwards; or none.
+        nonce: the 32 bytes that the agent adds to the shuffle of the match, or in duplicate play to that of the whole
+            tournament, for whoever wants to check it afterwards; or none.
+        tournament_id: the tournament that it is a table of; empty outside one.
     """
 
     match_id: str
@@ -56,6 +58,7 @@ class Offer:
     deal_id: str = ""
     commitment: str = ""
     nonce: bytes = b""
+    tournament_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

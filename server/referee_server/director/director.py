@@ -18,7 +18,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from referee.v1 import match_pb2
 from referee.v1 import tournament_pb2 as pb
-from referee_server.director.executor import Executor, Order, Played, Player
+from referee_server.director.executor import Entry, Executor, Offer, Order, Played, Player
 from referee_server.director.orders import order_for, player_of
 from referee_server.tournament.book import PAUSED, RUNNING, WAITING, Book
 from referee_server.tournament.cup import Entrant
@@ -151,13 +151,21 @@ class Director:
         if self.book.over:
             return
         players = [player_of(self.book, number) for number in range(len(self.book.cup.entrant))]
-        isolation = await self._unless_cancelled(players)
-        if self.book.started is None and isolation is not None:
-            await self._note(pb.TournamentStarted(nonces=[b""] * len(players), isolation=isolation))
+        entries = await self._unless_cancelled(players)
+        if self.book.started is None and entries is not None:
+            nonces = [entry.nonce for entry in entries]
+            await self._note(pb.TournamentStarted(nonces=nonces, isolation=[entry.isolation for entry in entries]))
 
-    async def _unless_cancelled(self, players: Sequence[Player]) -> tuple[str, ...] | None:
+    def _offer(self) -> Offer | None:
+        """Returns what entrants are told before they add to the cards, where these are those of the tournament."""
+        book = self.book
+        if book.started is not None or book.cup.mode == "none":
+            return None
+        return Offer(book.tournament_id, book.cup.name, book.cup.game, book.created.commitment)
+
+    async def _unless_cancelled(self, players: Sequence[Player]) -> tuple[Entry, ...] | None:
         """Lets the executor get ready; returns None if the host had enough of waiting."""
-        preparing = asyncio.ensure_future(self._executor.prepare(players))
+        preparing = asyncio.ensure_future(self._executor.prepare(players, self._offer()))
         waking = asyncio.ensure_future(self._wake.wait())
         try:
             while not preparing.done():

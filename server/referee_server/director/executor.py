@@ -93,6 +93,35 @@ class Played:
     outcome: Outcome
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A tournament as it is told to those that may add to its shuffle.
+
+    Attributes:
+        tournament_id: its id.
+        name: its name.
+        game: key of the game.
+        commitment: of its master secret.
+    """
+
+    tournament_id: str
+    name: str
+    game: str
+    commitment: str
+
+
+class Entry(NamedTuple):
+    """What an entrant brings along.
+
+    Attributes:
+        isolation: how it is kept apart from the machine; empty for who is not the executor's to start.
+        nonce: its share in the cards, 32 bytes or none.
+    """
+
+    isolation: str = ""
+    nonce: bytes = b""
+
+
 class ExecutorError(Exception):
     """Tables cannot be played, and it is no entrant's doing; the message says what the host can do."""
 
@@ -100,11 +129,15 @@ class ExecutorError(Exception):
 class Executor(Protocol):
     """Plays tables."""
 
-    async def prepare(self, players: Sequence[Player]) -> tuple[str, ...]:
+    async def prepare(self, players: Sequence[Player], offer: Offer | None) -> tuple[Entry, ...]:
         """Gets ready for these entrants, waiting for those that connect by themselves.
 
+        Args:
+            players: the entrants.
+            offer: what they are told before they may add to the cards; None where they may not, or have done so.
+
         Returns:
-            By entrant, how it is kept apart from the machine; empty for who is not the executor's to start.
+            What each brings along.
 
         Raises:
             ExecutorError: an entrant cannot be started as asked.

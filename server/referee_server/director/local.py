@@ -10,9 +10,10 @@ from typing import Final, Protocol
 
 import structlog
 
+from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee.v1 import event_pb2, match_pb2
-from referee_server.director.executor import ExecutorError, Order, Played, Player
+from referee_server.director.executor import Entry, ExecutorError, Offer, Order, Played, Player
 from referee_server.journal import LogError as DamageError
 from referee_server.match.errors import RefusedError
 from referee_server.match.verify import LogError, parse
@@ -76,23 +77,35 @@ class LocalExecutor:
         self._tiers: dict[int, str] = {}
         hall.on_ended.append(self._ended)
 
-    async def prepare(self, players: Sequence[Player]) -> tuple[str, ...]:
+    async def prepare(self, players: Sequence[Player], offer: Offer | None) -> tuple[Entry, ...]:
         """See `Executor.prepare`."""
         if any(player.kind == "program" for player in players):
             if self._programs is None:
                 raise ExecutorError("this referee starts no programs; let the entrants connect by themselves")
             self._tiers = self._programs.tiers()
-        for player in players:
-            if player.kind == "agent":
-                await self._connected(player.name)
-        return tuple(self._tiers.get(player.entrant, "") for player in players)
+        agents = [player.name for player in players if player.kind == "agent"]
+        ids = [await self._connected(name) for name in agents]
+        nonces: dict[str, bytes] = {}
+        if offer is not None:
+            # Only now that all are there: none of them is to know how long the others have known the commitment.
+            told = agent_pb.TournamentOffered(
+                tournament_id=offer.tournament_id, name=offer.name, game=offer.game, commitment=offer.commitment
+            )
+            found = await asyncio.gather(*(self._hall.entering.nonce(agent_id, told) for agent_id in ids))
+            nonces = dict(zip(agents, found, strict=True))
+        return tuple(
+            Entry(self._tiers.get(player.entrant, ""), nonces.get(player.name, b"") if player.kind == "agent" else b"")
+            for player in players
+        )
 
-    async def _connected(self, name: str) -> None:
+    async def _connected(self, name: str) -> str:
+        """Waits until an agent is there; returns its id."""
         said = False
         while True:
             with contextlib.suppress(RefusedError):
-                if self._hall.session_of(self._hall.find_agent(name).agent_id) is not None:
-                    return
+                agent_id = self._hall.find_agent(name).agent_id
+                if self._hall.session_of(agent_id) is not None:
+                    return agent_id
             if not said:
                 _log.info("waiting_for_agent", agent=name)
                 said = True

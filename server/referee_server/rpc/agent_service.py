@@ -155,6 +155,8 @@ class _Stream:
                     case "pong":
                         if not self._session.pong(item.pong.ping_id, received_us):
                             self._may_reply(received_us)
+                    case "enter":
+                        self._hall.entering.take(self._session.agent_id, item.enter)
                     case "leave":
                         self._hall.leave(self._session)
                         return False

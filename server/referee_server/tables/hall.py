@@ -35,6 +35,7 @@ from referee_server.match.verify import parse, rebuild
 from referee_server.tables import creation, messages, revealing, seating
 from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
+from referee_server.tables.entering import Entering
 from referee_server.tables.housekeeping import Housekeeper
 from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, STREAMS_BURST, STREAMS_PER_S, Bucket
@@ -79,6 +80,7 @@ class Hall:
         steps: runs whatever calls the rules of a game.
         watchers: who watches matches.
         housekeeper: keeps the journal in order.
+        entering: agents that are asked for their share in the cards of a tournament.
         draining: whether the service is shutting down: nothing new is asked or started.
         on_attached: told the id of every agent that has connected.
         on_ended: told the id of every match that has ended, once its end is stored.
@@ -123,6 +125,7 @@ class Hall:
         self._buckets: dict[str, Bucket] = {}
         self._stream_buckets: dict[str, Bucket] = {}
         self.housekeeper = Housekeeper(journal, self.committer)
+        self.entering = Entering(clock, self.session_of)
         self._random_bytes = random_bytes
         self._tables: dict[str, Table] = {}
         self._sessions: dict[str, Session] = {}
@@ -447,6 +450,7 @@ class Hall:
             return
         self._sessions[agent_id] = session
         self._somebody_came.set()
+        self.entering.attached(agent_id)
         for watch in tuple(self.on_attached):
             watch(agent_id)
         for table in list(self._tables.values()):

@@ -30,6 +30,7 @@ def match_offered(match: Match, seat: int) -> agent_pb.ServerItem:
             nonces_taken=match.created.nonces_taken,
             ready=match.seats[seat].ready,
             auto_play=spec.auto_play,
+            tournament_id=match.created.tournament.tournament_id,
         )
     )
 

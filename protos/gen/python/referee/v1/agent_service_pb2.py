@@ -28,7 +28,7 @@ from referee.v1 import game_pb2 as referee_dot_v1_dot_game__pb2
 from referee.v1 import match_pb2 as referee_dot_v1_dot_match__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ereferee/v1/agent_service.proto\x12\nreferee.v1\x1a\x1dreferee/v1/error_reason.proto\x1a\x16referee/v1/event.proto\x1a\x15referee/v1/game.proto\x1a\x16referee/v1/match.proto\"4\n\x0bPlayRequest\x12%\n\x05items\x18\x01 \x03(\x0b\x32\x16.referee.v1.ClientItem\"5\n\x0cPlayResponse\x12%\n\x05items\x18\x01 \x03(\x0b\x32\x16.referee.v1.ServerItem\"\xf0\x01\n\nClientItem\x12\"\n\x05hello\x18\x01 \x01(\x0b\x32\x11.referee.v1.HelloH\x00\x12\"\n\x05ready\x18\x02 \x01(\x0b\x32\x11.referee.v1.ReadyH\x00\x12&\n\x07\x64\x65\x63line\x18\x03 \x01(\x0b\x32\x13.referee.v1.DeclineH\x00\x12$\n\x06\x61nswer\x18\x04 \x01(\x0b\x32\x12.referee.v1.AnswerH\x00\x12 \n\x04pong\x18\x05 \x01(\x0b\x32\x10.referee.v1.PongH\x00\x12\"\n\x05leave\x18\x06 \x01(\x0b\x32\x11.referee.v1.LeaveH\x00\x42\x06\n\x04item\"\x91\x03\n\nServerItem\x12&\n\x07welcome\x18\x01 \x01(\x0b\x32\x13.referee.v1.WelcomeH\x00\x12\x31\n\rmatch_offered\x18\x02 \x01(\x0b\x32\x18.referee.v1.MatchOfferedH\x00\x12(\n\x08\x64\x65\x63ision\x18\x03 \x01(\x0b\x32\x14.referee.v1.DecisionH\x00\x12&\n\x07verdict\x18\x04 \x01(\x0b\x32\x13.referee.v1.VerdictH\x00\x12(\n\x06\x65vents\x18\x05 \x01(\x0b\x32\x16.referee.v1.SeatEventsH\x00\x12+\n\nmatch_over\x18\x06 \x01(\x0b\x32\x15.referee.v1.MatchOverH\x00\x12 \n\x04ping\x18\x07 \x01(\x0b\x32\x10.referee.v1.PingH\x00\x12+\n\ngoing_away\x18\x08 \x01(\x0b\x32\x15.referee.v1.GoingAwayH\x00\x12(\n\x08rejected\x18\t \x01(\x0b\x32\x14.referee.v1.RejectedH\x00\x42\x06\n\x04item\"\xe0\x01\n\x05Hello\x12\x18\n\x10protocol_version\x18\x01 \x01(\x05\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x63lient_version\x18\x03 \x01(\t\x12\r\n\x05games\x18\x04 \x03(\t\x12\x13\n\x0bmax_matches\x18\x05 \x01(\x05\x12\x1a\n\x12max_open_decisions\x18\x06 \x01(\x05\x12\x18\n\x10takes_open_seats\x18\x07 \x01(\x08\x12\x14\n\x0cwants_events\x18\x08 \x01(\x08\x12\'\n\tpositions\x18\t \x03(\x0b\x32\x14.referee.v1.Position\"4\n\x08Position\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\"(\n\x05Ready\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\r\n\x05nonce\x18\x02 \x01(\x0c\"\x1b\n\x07\x44\x65\x63line\x12\x10\n\x08match_id\x18\x01 \x01(\t\"[\n\x06\x41nswer\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x02 \x01(\x05\x12\x0e\n\x06\x61\x63tion\x18\x03 \x01(\t\x12\x11\n\x04seat\x18\x04 \x01(\x05H\x00\x88\x01\x01\x42\x07\n\x05_seat\"\x17\n\x04Pong\x12\x0f\n\x07ping_id\x18\x01 \x01(\x03\"\x07\n\x05Leave\"\xb9\x01\n\x07Welcome\x12\x18\n\x10protocol_version\x18\x01 \x01(\x05\x12\x16\n\x0eserver_version\x18\x02 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x11\n\tmax_items\x18\x05 \x01(\x05\x12\x18\n\x10max_message_size\x18\x06 \x01(\x05\x12\x13\n\x0bmax_matches\x18\x07 \x01(\x05\x12\x1a\n\x12max_open_decisions\x18\x08 \x01(\x05\"\xc5\x02\n\x0cMatchOffered\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x0c\n\x04game\x18\x02 \x01(\t\x12(\n\x07options\x18\x03 \x01(\x0b\x32\x17.referee.v1.GameOptions\x12\x0c\n\x04seat\x18\x04 \x01(\x05\x12\x1f\n\x05seats\x18\x05 \x03(\x0b\x32\x10.referee.v1.Seat\x12 \n\x05\x63lock\x18\x06 \x01(\x0b\x32\x11.referee.v1.Clock\x12\'\n\x06policy\x18\x07 \x01(\x0b\x32\x17.referee.v1.FaultPolicy\x12\x0f\n\x07\x64\x65\x61l_id\x18\x08 \x01(\t\x12\x12\n\ncommitment\x18\t \x01(\t\x12\x14\n\x0cnonces_taken\x18\n \x01(\x08\x12\r\n\x05ready\x18\x0b \x01(\x08\x12\'\n\tauto_play\x18\x0c \x01(\x0e\x32\x14.referee.v1.AutoPlay\"\xc2\x02\n\x08\x44\x65\x63ision\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x02 \x01(\x05\x12\x0c\n\x04seat\x18\x03 \x01(\x05\x12\x30\n\nguillotine\x18\x04 \x01(\x0b\x32\x1a.referee.v1.GuillotineViewH\x00\x12,\n\x08regicide\x18\x05 \x01(\x0b\x32\x18.referee.v1.RegicideViewH\x00\x12*\n\x07generic\x18\x0f \x01(\x0b\x32\x17.referee.v1.GenericViewH\x00\x12\r\n\x05legal\x18\x06 \x03(\t\x12\x14\n\x0c\x61llowance_us\x18\x07 \x01(\x03\x12\x0f\n\x07\x62\x61nk_us\x18\x08 \x01(\x03\x12&\n\x04last\x18\t \x01(\x0b\x32\x18.referee.v1.LastDecision\x12\x0f\n\x07untimed\x18\n \x01(\x08\x42\x06\n\x04view\"I\n\x0cLastDecision\x12\x10\n\x08think_us\x18\x01 \x01(\x03\x12\x12\n\ntransit_us\x18\x02 \x01(\x03\x12\x13\n\x0blateness_us\x18\x03 \x01(\x03\"\xbb\x01\n\x07Verdict\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x02 \x01(\x05\x12(\n\x06status\x18\x03 \x01(\x0e\x32\x18.referee.v1.AnswerStatus\x12$\n\x05\x66\x61ult\x18\x04 \x01(\x0e\x32\x15.referee.v1.FaultKind\x12\x0e\n\x06\x61\x63tion\x18\x05 \x01(\t\x12\x14\n\x0cstrike_count\x18\x06 \x01(\x05\x12\x13\n\x0b\x61sked_again\x18\x07 \x01(\x08\"T\n\nSeatEvents\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x0c\n\x04seat\x18\x02 \x01(\x05\x12&\n\x06\x65vents\x18\x03 \x03(\x0b\x32\x16.referee.v1.MatchEvent\"T\n\tMatchOver\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x0c\n\x04seat\x18\x02 \x01(\x05\x12\'\n\x06result\x18\x03 \x01(\x0b\x32\x17.referee.v1.MatchResult\"\x17\n\x04Ping\x12\x0f\n\x07ping_id\x18\x01 \x01(\x03\"\x1d\n\tGoingAway\x12\x10\n\x08grace_ms\x18\x01 \x01(\x03\"j\n\x08Rejected\x12\'\n\x06reason\x18\x01 \x01(\x0e\x32\x17.referee.v1.ErrorReason\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x10\n\x08match_id\x18\x03 \x01(\t\x12\x12\n\nitem_index\x18\x04 \x01(\x05\x32M\n\x0c\x41gentService\x12=\n\x04Play\x12\x17.referee.v1.PlayRequest\x1a\x18.referee.v1.PlayResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ereferee/v1/agent_service.proto\x12\nreferee.v1\x1a\x1dreferee/v1/error_reason.proto\x1a\x16referee/v1/event.proto\x1a\x15referee/v1/game.proto\x1a\x16referee/v1/match.proto\"4\n\x0bPlayRequest\x12%\n\x05items\x18\x01 \x03(\x0b\x32\x16.referee.v1.ClientItem\"5\n\x0cPlayResponse\x12%\n\x05items\x18\x01 \x03(\x0b\x32\x16.referee.v1.ServerItem\"\x94\x02\n\nClientItem\x12\"\n\x05hello\x18\x01 \x01(\x0b\x32\x11.referee.v1.HelloH\x00\x12\"\n\x05ready\x18\x02 \x01(\x0b\x32\x11.referee.v1.ReadyH\x00\x12&\n\x07\x64\x65\x63line\x18\x03 \x01(\x0b\x32\x13.referee.v1.DeclineH\x00\x12$\n\x06\x61nswer\x18\x04 \x01(\x0b\x32\x12.referee.v1.AnswerH\x00\x12 \n\x04pong\x18\x05 \x01(\x0b\x32\x10.referee.v1.PongH\x00\x12\"\n\x05leave\x18\x06 \x01(\x0b\x32\x11.referee.v1.LeaveH\x00\x12\"\n\x05\x65nter\x18\x07 \x01(\x0b\x32\x11.referee.v1.EnterH\x00\x42\x06\n\x04item\"\xce\x03\n\nServerItem\x12&\n\x07welcome\x18\x01 \x01(\x0b\x32\x13.referee.v1.WelcomeH\x00\x12\x31\n\rmatch_offered\x18\x02 \x01(\x0b\x32\x18.referee.v1.MatchOfferedH\x00\x12(\n\x08\x64\x65\x63ision\x18\x03 \x01(\x0b\x32\x14.referee.v1.DecisionH\x00\x12&\n\x07verdict\x18\x04 \x01(\x0b\x32\x13.referee.v1.VerdictH\x00\x12(\n\x06\x65vents\x18\x05 \x01(\x0b\x32\x16.referee.v1.SeatEventsH\x00\x12+\n\nmatch_over\x18\x06 \x01(\x0b\x32\x15.referee.v1.MatchOverH\x00\x12 \n\x04ping\x18\x07 \x01(\x0b\x32\x10.referee.v1.PingH\x00\x12+\n\ngoing_away\x18\x08 \x01(\x0b\x32\x15.referee.v1.GoingAwayH\x00\x12(\n\x08rejected\x18\t \x01(\x0b\x32\x14.referee.v1.RejectedH\x00\x12;\n\x12tournament_offered\x18\n \x01(\x0b\x32\x1d.referee.v1.TournamentOfferedH\x00\x42\x06\n\x04item\"\xe0\x01\n\x05Hello\x12\x18\n\x10protocol_version\x18\x01 \x01(\x05\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x63lient_version\x18\x03 \x01(\t\x12\r\n\x05games\x18\x04 \x03(\t\x12\x13\n\x0bmax_matches\x18\x05 \x01(\x05\x12\x1a\n\x12max_open_decisions\x18\x06 \x01(\x05\x12\x18\n\x10takes_open_seats\x18\x07 \x01(\x08\x12\x14\n\x0cwants_events\x18\x08 \x01(\x08\x12\'\n\tpositions\x18\t \x03(\x0b\x32\x14.referee.v1.Position\"4\n\x08Position\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\"(\n\x05Ready\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\r\n\x05nonce\x18\x02 \x01(\x0c\"-\n\x05\x45nter\x12\x15\n\rtournament_id\x18\x01 \x01(\t\x12\r\n\x05nonce\x18\x02 \x01(\x0c\"\x1b\n\x07\x44\x65\x63line\x12\x10\n\x08match_id\x18\x01 \x01(\t\"[\n\x06\x41nswer\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x02 \x01(\x05\x12\x0e\n\x06\x61\x63tion\x18\x03 \x01(\t\x12\x11\n\x04seat\x18\x04 \x01(\x05H\x00\x88\x01\x01\x42\x07\n\x05_seat\"\x17\n\x04Pong\x12\x0f\n\x07ping_id\x18\x01 \x01(\x03\"\x07\n\x05Leave\"\xb9\x01\n\x07Welcome\x12\x18\n\x10protocol_version\x18\x01 \x01(\x05\x12\x16\n\x0eserver_version\x18\x02 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x11\n\tmax_items\x18\x05 \x01(\x05\x12\x18\n\x10max_message_size\x18\x06 \x01(\x05\x12\x13\n\x0bmax_matches\x18\x07 \x01(\x05\x12\x1a\n\x12max_open_decisions\x18\x08 \x01(\x05\"\xdc\x02\n\x0cMatchOffered\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x0c\n\x04game\x18\x02 \x01(\t\x12(\n\x07options\x18\x03 \x01(\x0b\x32\x17.referee.v1.GameOptions\x12\x0c\n\x04seat\x18\x04 \x01(\x05\x12\x1f\n\x05seats\x18\x05 \x03(\x0b\x32\x10.referee.v1.Seat\x12 \n\x05\x63lock\x18\x06 \x01(\x0b\x32\x11.referee.v1.Clock\x12\'\n\x06policy\x18\x07 \x01(\x0b\x32\x17.referee.v1.FaultPolicy\x12\x0f\n\x07\x64\x65\x61l_id\x18\x08 \x01(\t\x12\x12\n\ncommitment\x18\t \x01(\t\x12\x14\n\x0cnonces_taken\x18\n \x01(\x08\x12\r\n\x05ready\x18\x0b \x01(\x08\x12\'\n\tauto_play\x18\x0c \x01(\x0e\x32\x14.referee.v1.AutoPlay\x12\x15\n\rtournament_id\x18\r \x01(\t\"Z\n\x11TournamentOffered\x12\x15\n\rtournament_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04game\x18\x03 \x01(\t\x12\x12\n\ncommitment\x18\x04 \x01(\t\"\xc2\x02\n\x08\x44\x65\x63ision\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x02 \x01(\x05\x12\x0c\n\x04seat\x18\x03 \x01(\x05\x12\x30\n\nguillotine\x18\x04 \x01(\x0b\x32\x1a.referee.v1.GuillotineViewH\x00\x12,\n\x08regicide\x18\x05 \x01(\x0b\x32\x18.referee.v1.RegicideViewH\x00\x12*\n\x07generic\x18\x0f \x01(\x0b\x32\x17.referee.v1.GenericViewH\x00\x12\r\n\x05legal\x18\x06 \x03(\t\x12\x14\n\x0c\x61llowance_us\x18\x07 \x01(\x03\x12\x0f\n\x07\x62\x61nk_us\x18\x08 \x01(\x03\x12&\n\x04last\x18\t \x01(\x0b\x32\x18.referee.v1.LastDecision\x12\x0f\n\x07untimed\x18\n \x01(\x08\x42\x06\n\x04view\"I\n\x0cLastDecision\x12\x10\n\x08think_us\x18\x01 \x01(\x03\x12\x12\n\ntransit_us\x18\x02 \x01(\x03\x12\x13\n\x0blateness_us\x18\x03 \x01(\x03\"\xbb\x01\n\x07Verdict\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x02 \x01(\x05\x12(\n\x06status\x18\x03 \x01(\x0e\x32\x18.referee.v1.AnswerStatus\x12$\n\x05\x66\x61ult\x18\x04 \x01(\x0e\x32\x15.referee.v1.FaultKind\x12\x0e\n\x06\x61\x63tion\x18\x05 \x01(\t\x12\x14\n\x0cstrike_count\x18\x06 \x01(\x05\x12\x13\n\x0b\x61sked_again\x18\x07 \x01(\x08\"T\n\nSeatEvents\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x0c\n\x04seat\x18\x02 \x01(\x05\x12&\n\x06\x65vents\x18\x03 \x03(\x0b\x32\x16.referee.v1.MatchEvent\"T\n\tMatchOver\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x0c\n\x04seat\x18\x02 \x01(\x05\x12\'\n\x06result\x18\x03 \x01(\x0b\x32\x17.referee.v1.MatchResult\"\x17\n\x04Ping\x12\x0f\n\x07ping_id\x18\x01 \x01(\x03\"\x1d\n\tGoingAway\x12\x10\n\x08grace_ms\x18\x01 \x01(\x03\"j\n\x08Rejected\x12\'\n\x06reason\x18\x01 \x01(\x0e\x32\x17.referee.v1.ErrorReason\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x10\n\x08match_id\x18\x03 \x01(\t\x12\x12\n\nitem_index\x18\x04 \x01(\x05\x32M\n\x0c\x41gentService\x12=\n\x04Play\x12\x17.referee.v1.PlayRequest\x1a\x18.referee.v1.PlayResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,43 +40,47 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PLAYRESPONSE']._serialized_start=202
   _globals['_PLAYRESPONSE']._serialized_end=255
   _globals['_CLIENTITEM']._serialized_start=258
-  _globals['_CLIENTITEM']._serialized_end=498
-  _globals['_SERVERITEM']._serialized_start=501
-  _globals['_SERVERITEM']._serialized_end=902
-  _globals['_HELLO']._serialized_start=905
-  _globals['_HELLO']._serialized_end=1129
-  _globals['_POSITION']._serialized_start=1131
-  _globals['_POSITION']._serialized_end=1183
-  _globals['_READY']._serialized_start=1185
-  _globals['_READY']._serialized_end=1225
-  _globals['_DECLINE']._serialized_start=1227
-  _globals['_DECLINE']._serialized_end=1254
-  _globals['_ANSWER']._serialized_start=1256
-  _globals['_ANSWER']._serialized_end=1347
-  _globals['_PONG']._serialized_start=1349
-  _globals['_PONG']._serialized_end=1372
-  _globals['_LEAVE']._serialized_start=1374
-  _globals['_LEAVE']._serialized_end=1381
-  _globals['_WELCOME']._serialized_start=1384
-  _globals['_WELCOME']._serialized_end=1569
-  _globals['_MATCHOFFERED']._serialized_start=1572
-  _globals['_MATCHOFFERED']._serialized_end=1897
-  _globals['_DECISION']._serialized_start=1900
-  _globals['_DECISION']._serialized_end=2222
-  _globals['_LASTDECISION']._serialized_start=2224
-  _globals['_LASTDECISION']._serialized_end=2297
-  _globals['_VERDICT']._serialized_start=2300
-  _globals['_VERDICT']._serialized_end=2487
-  _globals['_SEATEVENTS']._serialized_start=2489
-  _globals['_SEATEVENTS']._serialized_end=2573
-  _globals['_MATCHOVER']._serialized_start=2575
-  _globals['_MATCHOVER']._serialized_end=2659
-  _globals['_PING']._serialized_start=2661
-  _globals['_PING']._serialized_end=2684
-  _globals['_GOINGAWAY']._serialized_start=2686
-  _globals['_GOINGAWAY']._serialized_end=2715
-  _globals['_REJECTED']._serialized_start=2717
-  _globals['_REJECTED']._serialized_end=2823
-  _globals['_AGENTSERVICE']._serialized_start=2825
-  _globals['_AGENTSERVICE']._serialized_end=2902
+  _globals['_CLIENTITEM']._serialized_end=534
+  _globals['_SERVERITEM']._serialized_start=537
+  _globals['_SERVERITEM']._serialized_end=999
+  _globals['_HELLO']._serialized_start=1002
+  _globals['_HELLO']._serialized_end=1226
+  _globals['_POSITION']._serialized_start=1228
+  _globals['_POSITION']._serialized_end=1280
+  _globals['_READY']._serialized_start=1282
+  _globals['_READY']._serialized_end=1322
+  _globals['_ENTER']._serialized_start=1324
+  _globals['_ENTER']._serialized_end=1369
+  _globals['_DECLINE']._serialized_start=1371
+  _globals['_DECLINE']._serialized_end=1398
+  _globals['_ANSWER']._serialized_start=1400
+  _globals['_ANSWER']._serialized_end=1491
+  _globals['_PONG']._serialized_start=1493
+  _globals['_PONG']._serialized_end=1516
+  _globals['_LEAVE']._serialized_start=1518
+  _globals['_LEAVE']._serialized_end=1525
+  _globals['_WELCOME']._serialized_start=1528
+  _globals['_WELCOME']._serialized_end=1713
+  _globals['_MATCHOFFERED']._serialized_start=1716
+  _globals['_MATCHOFFERED']._serialized_end=2064
+  _globals['_TOURNAMENTOFFERED']._serialized_start=2066
+  _globals['_TOURNAMENTOFFERED']._serialized_end=2156
+  _globals['_DECISION']._serialized_start=2159
+  _globals['_DECISION']._serialized_end=2481
+  _globals['_LASTDECISION']._serialized_start=2483
+  _globals['_LASTDECISION']._serialized_end=2556
+  _globals['_VERDICT']._serialized_start=2559
+  _globals['_VERDICT']._serialized_end=2746
+  _globals['_SEATEVENTS']._serialized_start=2748
+  _globals['_SEATEVENTS']._serialized_end=2832
+  _globals['_MATCHOVER']._serialized_start=2834
+  _globals['_MATCHOVER']._serialized_end=2918
+  _globals['_PING']._serialized_start=2920
+  _globals['_PING']._serialized_end=2943
+  _globals['_GOINGAWAY']._serialized_start=2945
+  _globals['_GOINGAWAY']._serialized_end=2974
+  _globals['_REJECTED']._serialized_start=2976
+  _globals['_REJECTED']._serialized_end=3082
+  _globals['_AGENTSERVICE']._serialized_start=3084
+  _globals['_AGENTSERVICE']._serialized_end=3161
 # @@protoc_insertion_point(module_scope)

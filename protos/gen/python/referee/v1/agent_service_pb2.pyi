@@ -82,6 +82,7 @@ class ClientItem(_message.Message):
     ANSWER_FIELD_NUMBER: _builtins.int
     PONG_FIELD_NUMBER: _builtins.int
     LEAVE_FIELD_NUMBER: _builtins.int
+    ENTER_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def hello(self) -> Global___Hello:
         """Who is there. First on every stream, and once."""
@@ -106,6 +107,10 @@ class ClientItem(_message.Message):
     def leave(self) -> Global___Leave:
         """Goodbye: no more matches, and no coming back."""
 
+    @_builtins.property
+    def enter(self) -> Global___Enter:
+        """A share in the cards of a tournament."""
+
     def __init__(
         self,
         *,
@@ -115,12 +120,13 @@ class ClientItem(_message.Message):
         answer: Global___Answer | None = ...,
         pong: Global___Pong | None = ...,
         leave: Global___Leave | None = ...,
+        enter: Global___Enter | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "decline", b"decline", "hello", b"hello", "item", b"item", "leave", b"leave", "pong", b"pong", "ready", b"ready"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "decline", b"decline", "enter", b"enter", "hello", b"hello", "item", b"item", "leave", b"leave", "pong", b"pong", "ready", b"ready"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "decline", b"decline", "hello", b"hello", "item", b"item", "leave", b"leave", "pong", b"pong", "ready", b"ready"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "decline", b"decline", "enter", b"enter", "hello", b"hello", "item", b"item", "leave", b"leave", "pong", b"pong", "ready", b"ready"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["hello", "ready", "decline", "answer", "pong", "leave"]  # noqa: Y015
+    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["hello", "ready", "decline", "answer", "pong", "leave", "enter"]  # noqa: Y015
     _WhichOneofArgType_item: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
 
@@ -141,6 +147,7 @@ class ServerItem(_message.Message):
     PING_FIELD_NUMBER: _builtins.int
     GOING_AWAY_FIELD_NUMBER: _builtins.int
     REJECTED_FIELD_NUMBER: _builtins.int
+    TOURNAMENT_OFFERED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def welcome(self) -> Global___Welcome:
         """The answer to Hello."""
@@ -177,6 +184,10 @@ class ServerItem(_message.Message):
     def rejected(self) -> Global___Rejected:
         """Something that was sent had no effect."""
 
+    @_builtins.property
+    def tournament_offered(self) -> Global___TournamentOffered:
+        """A tournament that the agent is entered in is about to start."""
+
     def __init__(
         self,
         *,
@@ -189,12 +200,13 @@ class ServerItem(_message.Message):
         ping: Global___Ping | None = ...,
         going_away: Global___GoingAway | None = ...,
         rejected: Global___Rejected | None = ...,
+        tournament_offered: Global___TournamentOffered | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["decision", b"decision", "events", b"events", "going_away", b"going_away", "item", b"item", "match_offered", b"match_offered", "match_over", b"match_over", "ping", b"ping", "rejected", b"rejected", "verdict", b"verdict", "welcome", b"welcome"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["decision", b"decision", "events", b"events", "going_away", b"going_away", "item", b"item", "match_offered", b"match_offered", "match_over", b"match_over", "ping", b"ping", "rejected", b"rejected", "tournament_offered", b"tournament_offered", "verdict", b"verdict", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["decision", b"decision", "events", b"events", "going_away", b"going_away", "item", b"item", "match_offered", b"match_offered", "match_over", b"match_over", "ping", b"ping", "rejected", b"rejected", "verdict", b"verdict", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decision", b"decision", "events", b"events", "going_away", b"going_away", "item", b"item", "match_offered", b"match_offered", "match_over", b"match_over", "ping", b"ping", "rejected", b"rejected", "tournament_offered", b"tournament_offered", "verdict", b"verdict", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["welcome", "match_offered", "decision", "verdict", "events", "match_over", "ping", "going_away", "rejected"]  # noqa: Y015
+    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["welcome", "match_offered", "decision", "verdict", "events", "match_over", "ping", "going_away", "rejected", "tournament_offered"]  # noqa: Y015
     _WhichOneofArgType_item: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
 
@@ -313,6 +325,34 @@ class Ready(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Ready: _TypeAlias = Ready  # noqa: Y015
+
+@_typing.final
+class Enter(_message.Message):
+    """A share in the cards of a tournament, once its master secret is committed to. The answer to TournamentOffered; what
+    comes later than 10 seconds after that is refused, and the tournament starts without it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOURNAMENT_ID_FIELD_NUMBER: _builtins.int
+    NONCE_FIELD_NUMBER: _builtins.int
+    tournament_id: _builtins.str
+    """The tournament."""
+    nonce: _builtins.bytes
+    """None, or 32 random bytes. Any other length is refused."""
+    def __init__(
+        self,
+        *,
+        tournament_id: _builtins.str = ...,
+        nonce: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["nonce", b"nonce", "tournament_id", b"tournament_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Enter: _TypeAlias = Enter  # noqa: Y015
 
 @_typing.final
 class Decline(_message.Message):
@@ -481,6 +521,7 @@ class MatchOffered(_message.Message):
     NONCES_TAKEN_FIELD_NUMBER: _builtins.int
     READY_FIELD_NUMBER: _builtins.int
     AUTO_PLAY_FIELD_NUMBER: _builtins.int
+    TOURNAMENT_ID_FIELD_NUMBER: _builtins.int
     match_id: _builtins.str
     """The match."""
     game: _builtins.str
@@ -497,6 +538,8 @@ class MatchOffered(_message.Message):
     """Whether this seat has said that it is ready."""
     auto_play: _match_pb2.AutoPlay.ValueType
     """Whether the referee plays what everybody can tell is forced."""
+    tournament_id: _builtins.str
+    """The tournament that it is a table of; empty outside one."""
     @_builtins.property
     def options(self) -> _game_pb2.GameOptions:
         """Options of the game, defaults written out."""
@@ -528,14 +571,49 @@ class MatchOffered(_message.Message):
         nonces_taken: _builtins.bool = ...,
         ready: _builtins.bool = ...,
         auto_play: _match_pb2.AutoPlay.ValueType = ...,
+        tournament_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "options", b"options", "policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto_play", b"auto_play", "clock", b"clock", "commitment", b"commitment", "deal_id", b"deal_id", "game", b"game", "match_id", b"match_id", "nonces_taken", b"nonces_taken", "options", b"options", "policy", b"policy", "ready", b"ready", "seat", b"seat", "seats", b"seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto_play", b"auto_play", "clock", b"clock", "commitment", b"commitment", "deal_id", b"deal_id", "game", b"game", "match_id", b"match_id", "nonces_taken", b"nonces_taken", "options", b"options", "policy", b"policy", "ready", b"ready", "seat", b"seat", "seats", b"seats", "tournament_id", b"tournament_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MatchOffered: _TypeAlias = MatchOffered  # noqa: Y015
+
+@_typing.final
+class TournamentOffered(_message.Message):
+    """A tournament in duplicate play that the agent is entered in is about to start. Its matches take no nonces of their own."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOURNAMENT_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    GAME_FIELD_NUMBER: _builtins.int
+    COMMITMENT_FIELD_NUMBER: _builtins.int
+    tournament_id: _builtins.str
+    """The tournament."""
+    name: _builtins.str
+    """Its name."""
+    game: _builtins.str
+    """Key of the game."""
+    commitment: _builtins.str
+    """SHA-256 that binds its master secret, lower-case hex; the deal id in it is the tournament's id."""
+    def __init__(
+        self,
+        *,
+        tournament_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        game: _builtins.str = ...,
+        commitment: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment", b"commitment", "game", b"game", "name", b"name", "tournament_id", b"tournament_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TournamentOffered: _TypeAlias = TournamentOffered  # noqa: Y015
 
 @_typing.final
 class Decision(_message.Message):
