@@ -215,3 +215,18 @@ def test_tournaments_are_listed_page_by_page_the_newest_first(host: Host) -> Non
 )
 def test_a_bad_page_is_refused(host: Host, fields: dict[str, Any], reason: str) -> None:
     assert refused(lambda: host.call("ListTournaments", **fields)).reason == reason
+
+
+def test_a_tournament_whose_log_is_damaged_is_not_shown_and_the_others_are(host: Host, referee: Referee) -> None:
+    harmed, sound = host.create(request_id="a"), host.create(request_id="b")
+
+    def harm() -> None:
+        tournament = referee.journal._tournaments[harmed]  # type: ignore[attr-defined]
+        object.__setattr__(tournament, "events", (b"\xff", *tournament.events))
+
+    referee.do(harm)
+    for method in ("GetTournament", "StartTournament", "GetStandings"):
+        found = refused(lambda method=method: host.call(method, tournament_id=harmed))  # type: ignore[misc]
+        assert found.reason == "TOURNAMENT_DAMAGED"
+    assert [one.tournament_id for one in host.call("ListTournaments").tournaments] == [sound, harmed]
+    assert host.state(sound) == "WAITING"

@@ -83,7 +83,7 @@ class Hall:
         entering: agents that are asked for their share in the cards of a tournament.
         draining: whether the service is shutting down: nothing new is asked or started.
         on_attached: told the id of every agent that has connected.
-        on_ended: told the id of every match that has ended, once its end is stored.
+        on_ended: told the id of every match that has ended, once its end is stored; and of one that had to be let go.
         on_serving: told with False when the service cannot serve for now, and with True when it can again.
         stopped: set when the storage has failed; the service ends then.
     """
@@ -201,6 +201,8 @@ class Hall:
             if table is not None:
                 del self._tables[match_id]
                 table.let_go()
+                for watch in tuple(self.on_ended):
+                    watch(match_id)
             for session in self._sessions.values():
                 session.tables.pop(match_id, None)
             self.later(self._seat_everybody)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 LEAST_SETS: Final = 6
-"""Board sets below which there is no interval: drawn again, so few of them say too little about what others would do."""
+"""Board sets below which there is no interval: so few of them say too little about what others would do."""
 
 _NOTHING = (0.0, 0.0)
 
@@ -147,8 +147,8 @@ def _interval(value: float, sample: list[float], confidence: float, units: int) 
 def _tail(confidence: float, units: int) -> float:
     """Returns what share of the resamples lies beyond each end.
 
-    Drawn again, n units spread too little by √((n-1)/n), and their tails are too thin; taking Student's quantile instead
-    of the normal one makes up for both (the expanded percentile interval of Hesterberg).
+    Drawn again, n units spread too little by √((n-1)/n), and their tails are too thin; Student's quantile in place of
+    the normal one makes up for both (the expanded percentile interval of Hesterberg).
     """
     reach = quantile((1 + confidence) / 2, units - 1) * (units / (units - 1)) ** 0.5
     return NormalDist().cdf(-reach)
