@@ -103,7 +103,7 @@ class Director:
 
     async def withdraw(self, entrant: int) -> None:
         """Takes an entrant out of all rounds that are not paired yet."""
-        if not self.book.over and entrant not in self.book.withdrawn:
+        if not self.book.over and not self.book.decided and entrant not in self.book.withdrawn:
             await self._note(pb.EntrantWithdrawn(entrant=entrant))
 
     async def enter(self, entrant: Entrant) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import structlog
@@ -24,6 +25,7 @@ from referee_server.journal import (
     MatchRow,
     StorageError,
 )
+from referee_server.journal import LogError as DamageError
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
@@ -38,7 +40,9 @@ from referee_server.tables.housekeeping import Housekeeper
 from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, STREAMS_BURST, STREAMS_PER_S, Bucket
 from referee_server.tables.session import Session
+from referee_server.tables.steps import STEP_BUDGET_S, StepBudget
 from referee_server.tables.table import Table
+from referee_server.tables.watchers import Watchers, WatchLimits
 
 _log = structlog.get_logger(__name__)
 
@@ -55,10 +59,14 @@ class HallSettings:
     Attributes:
         practice: seats idle agents that take open seats with house bots.
         durable_power: waits for the disk at every commit (survives power loss), in a thread.
+        step_budget_s: how long the rules of a game may take for one step, in seconds.
+        watches: how many matches may be watched at once.
     """
 
     practice: bool = False
     durable_power: bool = False
+    step_budget_s: float = STEP_BUDGET_S
+    watches: WatchLimits = field(default_factory=WatchLimits)
 
 
 class Hall:
@@ -69,11 +77,13 @@ class Hall:
         journal: where everything is kept.
         committer: its only writer.
         meter: how late the referee is.
+        steps: runs whatever calls the rules of a game.
+        watchers: who watches matches.
         housekeeper: keeps the journal in order.
         entering: agents that are asked for their share in the cards of a tournament.
         draining: whether the service is shutting down: nothing new is asked or started.
         on_attached: told the id of every agent that has connected.
-        on_ended: told the id of every match that has ended, once its end is stored.
+        on_ended: told the id of every match that has ended, once its end is stored; and of one that had to be let go.
         on_serving: told with False when the service cannot serve for now, and with True when it can again.
         stopped: set when the storage has failed; the service ends then.
     """
@@ -102,8 +112,11 @@ class Hall:
             in_thread=self.settings.durable_power,
             on_failure=self._storage_failed,
             on_stall=self._storage_stalled,
+            on_refused=self._match_refused,
         )
         self.meter = LatenessMeter(clock, self._seat_everybody)
+        self.steps = StepBudget(self.settings.step_budget_s)
+        self.watchers = Watchers(clock, self.settings.watches)
         self.draining = False
         self.on_attached: list[Callable[[str], None]] = []
         self.on_ended: list[Callable[[str], None]] = []
@@ -148,7 +161,7 @@ class Hall:
 
     def ended(self, table: Table) -> None:
         """Takes note that a match has ended and its end is being stored."""
-        self.committer.then(lambda: self._clear(table))
+        self.committer.then(lambda: self._clear(table), table.match_id)
 
     def _clear(self, table: Table) -> None:
         self._tables.pop(table.match_id, None)
@@ -178,6 +191,22 @@ class Hall:
         why = RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written; the referee stops")
         self._close_all(why)
 
+    def _match_refused(self, match_id: str, error: Exception) -> None:
+        """Ends a match of which the journal takes nothing as it is; where not even that can be stored, lets it go."""
+        table = self._tables.get(match_id)
+        known = self.journal.match(match_id) is not None
+        if table is None or not known or isinstance(error, DamageError) or not table.refused(error):
+            # Like a match that cannot be resumed: it stays in the journal as it is, and the others are played on.
+            _log.error("match_refused", match_id=match_id, error=type(error).__name__)
+            if table is not None:
+                del self._tables[match_id]
+                table.let_go()
+                for watch in tuple(self.on_ended):
+                    watch(match_id)
+            for session in self._sessions.values():
+                session.tables.pop(match_id, None)
+            self.later(self._seat_everybody)
+
     def _storage_stalled(self, stalled: bool) -> None:
         self.on_serving(not stalled)
         if stalled:
@@ -195,6 +224,7 @@ class Hall:
     def _close_all(self, why: RefusedError) -> None:
         for session in (*self._sessions.values(), *self._arriving.values()):
             session.close(why)
+        self.watchers.close(why)
 
     # Matches.
 
@@ -215,7 +245,7 @@ class Hall:
             RefusedError: the spec is not one, or the request id was used for another.
         """
         self.check_storage()
-        settled, options = creation.settle(asked)
+        settled, options = self.steps.run(lambda: creation.settle(asked))
         if request_id:
             earlier = self._requested(request_id, asked, settled)
             if earlier is not None:
@@ -243,7 +273,7 @@ class Hall:
         self.check_storage()
         if origin.match_id in self._tables or self.journal.match(origin.match_id) is not None:
             return
-        settled, _ = creation.settle(asked)
+        settled, _ = self.steps.run(lambda: creation.settle(asked))
         self._open(origin, settled, creation.seats_of(settled, self.find_agent), "")
 
     def _open(
@@ -257,7 +287,8 @@ class Hall:
         match_id = origin.match_id
         now_ns = self.clock.wall_ns()
         event = creation.created(origin, settled, seats, now_ns)
-        table = Table(self, Machine(begin(event), origin.secret), settled.label, now_ns)
+        match = self.steps.run(lambda: begin(event))
+        table = Table(self, Machine(match, origin.secret), settled.label, now_ns)
         self._tables[match_id] = table
         failpoints.hit("match.create")
         self.committer.store(
@@ -278,7 +309,7 @@ class Hall:
             self.committer.then(lambda: self._coming.__delitem__(request_id))
         # Nothing of the match leaves before its creation is stored.
         self.committer.then(lambda: failpoints.hit("match.created"))
-        self.committer.then(table.begin)
+        self.committer.then(table.begin, match_id)
         self.committer.then(self._seat_everybody)
 
     def _requested(self, request_id: str, asked: match_pb2.MatchSpec, settled: match_pb2.MatchSpec) -> str | None:
@@ -337,7 +368,7 @@ class Hall:
         for record in records:
             self.committer.store(record)
         if records:
-            self.committer.then(lambda: self.housekeeper.archive(match_id))
+            self.committer.then(lambda: self.housekeeper.archive(match_id), match_id)
 
     def check_storage(self) -> None:
         """Refuses when nothing can be stored (STORAGE)."""
@@ -376,7 +407,7 @@ class Hall:
             if match_id in failed:
                 continue
             try:
-                matches[match_id] = rebuild(matches.get(match_id), record)
+                matches[match_id] = self.steps.run(partial(rebuild, matches.get(match_id), record))
             except Exception:
                 failed.add(match_id)
                 _log.exception("match_not_resumed", match_id=match_id)
@@ -485,10 +516,11 @@ class Hall:
             self.committer.then(lambda: table.absent(agent_id))
 
     def end_stream(self, agent_id: str, why: RefusedError) -> None:
-        """Ends an agent's stream, if it has one."""
+        """Ends an agent's stream, if it has one, and all that it watches."""
         for session in (self._sessions.get(agent_id), self._arriving.get(agent_id)):
             if session is not None:
                 session.close(why)
+        self.watchers.end(agent_id, why)
 
     async def wait_for_sessions(self, count: int) -> None:
         """Waits until that many agents are connected."""

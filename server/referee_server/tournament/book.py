@@ -198,7 +198,8 @@ class Book:
         match event.WhichOneof("payload"):
             case "tournament_started":
                 self.started = event.tournament_started
-                self.state = RUNNING
+                if self.state == WAITING:
+                    self.state = RUNNING
             case "table_ended":
                 self._table_ended(event.table_ended)
             case "entrant_entered":
