@@ -141,7 +141,7 @@ def _tell_standing(service: Service) -> None:
     _log.info(
         "standing",
         matches=len(hall.running),
-        agents=hall.session_count,
+        agents=len(hall.presence.sessions),
         lateness_ms=hall.meter.total_us() // 1_000,
         storage_away=hall.committer.stalled,
     )

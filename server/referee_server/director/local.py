@@ -104,12 +104,12 @@ class LocalExecutor:
         while True:
             with contextlib.suppress(RefusedError):
                 agent_id = self._hall.find_agent(name).agent_id
-                if self._hall.session_of(agent_id) is not None:
+                if self._hall.presence.session_of(agent_id) is not None:
                     return agent_id
             if not said:
                 _log.info("waiting_for_agent", agent=name)
                 said = True
-            await self._hall.somebody_came()
+            await self._hall.presence.somebody_came()
 
     async def play(self, batch: Sequence[Order]) -> AsyncGenerator[Played, None]:
         """See `Executor.play`."""
