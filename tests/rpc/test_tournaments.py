@@ -139,7 +139,7 @@ def far(extra: str = "") -> str:
 def test_it_waits_for_its_agents_and_can_be_cancelled_meanwhile(host: Host) -> None:
     tournament_id = host.create(far())
     host.call("StartTournament", tournament_id=tournament_id)
-    assert host.state(tournament_id) == "WAITING"
+    assert host.state(tournament_id) == "STARTING"
     assert host.call("CancelTournament", tournament_id=tournament_id).tournament.state == pb.TOURNAMENT_STATE_CANCELLED
 
 

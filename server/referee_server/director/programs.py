@@ -260,7 +260,8 @@ class LocalPrograms:
             name=described.name,
             argv=tuple(_filled(described.command, values)),
             cwd=folder if folder is not None else self._place.folder,
-            env=described.env,
+            # What a program prints is wanted at once, and not lost when it is ended.
+            env={"PYTHONUNBUFFERED": "1", **described.env},
             limits=replace(Limits(), **limits),
             tier=described.isolation,
             reads=(lent, *(self._place.folder / path for path in described.reads)),
