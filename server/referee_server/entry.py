@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 
-NEEDED = ("click", "rich", "structlog", "grpc_status", "grpc_health", "grpc_reflection")
+NEEDED = ("click", "openskill", "pydantic", "rich", "structlog", "grpc_status", "grpc_health", "grpc_reflection")
 
 
 def main() -> int:

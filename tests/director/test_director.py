@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from director.kit import Club, Stand, cup, settle
 from referee_server.director.director import Director
+from referee_server.director.executor import Entry, Offer, Player
 from referee_server.director.orders import order_for
 from referee_server.match.errors import RefusedError
 from referee_server.tournament.book import Book
@@ -324,3 +325,31 @@ async def test_a_failure_of_the_executor_ends_the_run_and_can_be_gone_on_with(cl
     assert director.book.state == "RUNNING"
     assert club.tournaments.running == {}
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_one_that_was_started_and_waits_for_its_agents_is_taken_up_at_the_next_start(club: Club) -> None:
+    waiting = await club.tournaments.create(cup("first", "random", seed="aa" * 32))
+    asked = await club.tournaments.create(cup("first", "random", seed="bb" * 32), "two")
+
+    class Slow(Stand):
+        async def prepare(self, players: Sequence[Player], offer: Offer | None) -> tuple[Entry, ...]:
+            await asyncio.Event().wait()
+            return ()
+
+    slow = Club(club.journal, make=lambda book: Slow())
+    await slow.tournaments.go_on(asked)
+    await slow.close()
+    again = Club(club.journal, make=lambda book: Stand())
+    assert again.tournaments.resume_all() == 1
+    assert set(again.tournaments.running) == {asked}
+    assert again.tournaments.book(waiting).state == "WAITING"
+    await again.close()
+
+
+async def test_byes_that_are_worth_nothing_are_no_tables_at_which_nothing_was_won(club: Club, stand: Stand) -> None:
+    director = await started(club, cup(*FOUR[:3], format="sets = 4", running="concurrency = 1"))
+    for _ in range(4):
+        stand.end(stand.open[0])
+        await settle()
+    for line in lines_of(director.book, resamples=0):
+        assert line.mean.value == (line.place_points / line.played if line.played else 0)

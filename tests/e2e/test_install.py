@@ -81,6 +81,8 @@ def test_the_command_knows_all_that_the_extra_brings() -> None:
         "grpcio-health-checking": "grpc_health",
         "grpcio-reflection": "grpc_reflection",
         "grpcio-status": "grpc_status",
+        "openskill": "openskill",
+        "pydantic": "pydantic",
         "rich": "rich",
         "structlog": "structlog",
     }

@@ -11,19 +11,18 @@ from fuzz.generate import Generator
 from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import match_pb2
 from referee_client import convert
-from referee_server.rpc import server as rpc_server
 from referee_server.rpc.errors import CODE_OF
 from sim.agents import Agent, Traits
 from sim.ledger import check
 from sim.link import Link, reason_of
 from sim.plan import Plan
 from sim.referee import HOST_TOKEN
-from sim.wire import Call
+from sim.wire import SERVICES, Call
 from sim.world import World
 
 _METHODS: Final = {
     f"{service.name}/{method.name}": method
-    for service in rpc_server._SERVICES
+    for service in SERVICES
     for method in service.methods
     if not method.client_streaming
 }

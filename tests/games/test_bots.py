@@ -71,13 +71,13 @@ def test_every_choice_is_legal_under_every_option_and_repeats(name: str, game: G
 
 
 def test_names_are_those_that_can_be_made() -> None:
-    assert bots.names() == ("random", "first", "stride", "greedy")
+    assert bots.names() == ("random", "first", "stride", "shaky", "greedy")
     assert tuple(bots.make(name).name for name in bots.names()) == bots.names()
 
 
 @pytest.mark.parametrize("name", ["", "Random", "gr\nedy", "x" * 1000])
 def test_an_unknown_name_is_refused_in_one_printable_sentence(name: str) -> None:
-    with pytest.raises(bots.UnknownBotError, match="there are random, first, stride, greedy") as caught:
+    with pytest.raises(bots.UnknownBotError, match="there are random, first, stride, shaky, greedy") as caught:
         bots.make(name)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 120
@@ -181,3 +181,17 @@ def test_greedy_beats_random(game: Game, options: dict[str, Any]) -> None:
             mine += totals[side]
             theirs += (sum(totals) - totals[side]) / (len(sides) - 1)
     assert mine < theirs if game.lowest_wins else mine > theirs
+
+
+def test_shaky_plays_as_greedy_but_for_about_one_decision_in_ten() -> None:
+    shaky, greedy = bots.make("shaky", 3), bots.make("greedy", 3)
+    asked = [
+        decision
+        for number in range(4)
+        for decision in decisions(GUILLOTINE, GUILLOTINE.configure({}), set_secret(SEED, str(number)), greedy)
+        if len(decision.legal) > 1
+    ]
+    other = sum(shaky.choose(decision) != greedy.choose(decision) for decision in asked)
+    # A slip may hit upon the same action, so it is somewhat less than one in ten.
+    assert len(asked) > 400
+    assert 0.04 < other / len(asked) < 0.1

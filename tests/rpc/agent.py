@@ -39,7 +39,10 @@ class Refusal(NamedTuple):
 def refusal_of(error: grpc.RpcError) -> Refusal:
     """Returns what a status says."""
     call: Any = error  # an RpcError is a Call, too
-    status = rpc_status.from_call(call)
+    try:
+        status = rpc_status.from_call(call)
+    except ValueError:  # cancelled here as a status came from there
+        status = None
     info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
     for detail in status.details if status is not None else ():
         detail.Unpack(info) or detail.Unpack(bad)

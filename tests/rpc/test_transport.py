@@ -225,7 +225,7 @@ def test_who_reads_nothing_is_cut_off_and_harms_nobody(
     call = play(iter(open_.get, None), metadata=bearer(token_of("eve")), timeout=60)
 
     def session() -> Any:
-        return next((one for one in referee.hall._sessions.values() if one.name == "eve"), None)
+        return next((one for one in referee.hall.presence.sessions.values() if one.name == "eve"), None)
 
     until(lambda: referee.do(session) is not None, referee)
     eve = referee.do(session)

@@ -55,7 +55,7 @@ def test_a_seed_that_once_failed_passes(seed: int, fact: str) -> None:
 # A simulation that finds nothing shows nothing: in each of these one thing is broken on purpose.
 
 
-def _too_early(self: Committer, receiver: Receiver, item: agent_pb.ServerItem) -> None:
+def _too_early(self: Committer, receiver: Receiver, item: agent_pb.ServerItem, match_id: str = "") -> None:
     receiver.push(item)
 
 

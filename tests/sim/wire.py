@@ -21,17 +21,21 @@ from referee_server.rpc.registry_service import RegistryService
 from referee_server.tables.hall import Hall
 
 EOF: Final = grpc.aio.EOF
+_KINDS: Final[dict[str, Callable[[Hall, Gate], object]]] = {
+    kind.__name__: kind for kind in (AgentService, MatchService, LogService, GameService, RegistryService)
+}
+SERVICES: Final = tuple(service for service in rpc_server._SERVICES if service.name in _KINDS)
+"""What a simulated referee serves: all but tournaments."""
 
 
 def handlers(hall: Hall, gate: Gate) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-    """Returns the handlers of all services, by `Service/Method`."""
+    """Returns the handlers of `SERVICES`, by `Service/Method`."""
     generic: list[grpc.GenericRpcHandler] = []
     server: Any = SimpleNamespace(add_generic_rpc_handlers=generic.extend)
-    kinds = (AgentService, MatchService, LogService, GameService, RegistryService)
     found: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
-    for descriptor, kind in zip(rpc_server._SERVICES, kinds, strict=True):
+    for descriptor in SERVICES:
         generic.clear()
-        add_service(server, descriptor, kind(hall, gate), gate)
+        add_service(server, descriptor, _KINDS[descriptor.name](hall, gate), gate)
         for method in descriptor.methods:
             details: Any = SimpleNamespace(method=f"/{descriptor.full_name}/{method.name}", invocation_metadata=())
             handler = generic[0].service(details)

@@ -12,6 +12,8 @@ from referee.v1 import agent_service_pb2 as pb
 from referee_server.journal import (
     AgentAdded,
     DuplicateError,
+    EventsAdded,
+    MatchAdded,
     MemoryJournal,
     Record,
     StorageBusyError,
@@ -62,7 +64,13 @@ class GatedJournal(MemoryJournal):
 
 def make(journal: MemoryJournal, *, in_thread: bool) -> tuple[Committer, list[StorageError]]:
     failures: list[StorageError] = []
-    committer = Committer(journal, in_thread=in_thread, on_failure=failures.append, on_stall=lambda stalled: None)
+    committer = Committer(
+        journal,
+        in_thread=in_thread,
+        on_failure=failures.append,
+        on_stall=lambda stalled: None,
+        on_refused=lambda match_id, error: None,
+    )
     return committer, failures
 
 
@@ -183,6 +191,56 @@ async def test_a_batch_that_the_journal_refuses_stops_everything_and_leaves_nobo
     assert len(failures) == 1
 
 
+def match(match_id: str) -> MatchAdded:
+    return MatchAdded(match_id, "high_card", "", bytes(32), b"", 0, "WAITING")
+
+
+@both
+async def test_of_a_batch_that_is_refused_only_the_match_at_fault_is_left_out(in_thread: bool) -> None:
+    journal = GatedJournal()
+    failures: list[StorageError] = []
+    refused: list[str] = []
+    committer = Committer(
+        journal,
+        in_thread=in_thread,
+        on_failure=failures.append,
+        on_stall=lambda stalled: None,
+        on_refused=lambda match_id, error: refused.append(f"{match_id} {type(error).__name__}"),
+    )
+    journal.commit([match("twice")])
+    told: list[str] = []
+    for match_id in ("one", "twice", "other"):
+        committer.store(match(match_id))
+        committer.store(EventsAdded(match_id, (b"event",)))
+        committer.then(lambda match_id=match_id: told.append(match_id), match_id)  # type: ignore[misc]
+    committer.store(agent(1))
+    committer.then(lambda: told.append("nobody's"))
+    await asyncio.wait_for(committer.settled(), 5)
+    assert told == ["one", "other", "nobody's"]
+    assert refused == ["twice DuplicateError"]
+    assert [journal.read(match_id) for match_id in ("one", "twice", "other")] == [[b"event"], [], [b"event"]]
+    assert journal.agent("id-1") is not None
+    assert failures == []
+
+
+async def test_what_follows_from_what_was_refused_is_dropped_too() -> None:
+    journal = GatedJournal(open_=False)
+    committer, failures = make(journal, in_thread=True)
+    told: list[str] = []
+    committer.store(match("one"))
+    committer.store(EventsAdded("nowhere", (b"first",)))
+    assert await asyncio.to_thread(journal.began.wait, 10)
+    committer.store(EventsAdded("nowhere", (b"second",)))
+    committer.then(lambda: told.append("nowhere"), "nowhere")
+    committer.store(EventsAdded("one", (b"first",)))
+    committer.then(lambda: told.append("one"), "one")
+    journal.gate.set()
+    await asyncio.wait_for(committer.settled(), 5)
+    assert told == ["one"]
+    assert journal.read("one") == [b"first"]
+    assert failures == []
+
+
 @both
 async def test_one_who_fails_to_listen_keeps_nothing_from_the_others(in_thread: bool) -> None:
     committer, failures = make(GatedJournal(), in_thread=in_thread)
@@ -208,7 +266,13 @@ async def test_what_could_not_be_stored_waits_and_is_told_when_the_storage_is_ba
     journal = GatedJournal()
     stalls: list[bool] = []
     failures: list[StorageError] = []
-    committer = Committer(journal, in_thread=in_thread, on_failure=failures.append, on_stall=stalls.append)
+    committer = Committer(
+        journal,
+        in_thread=in_thread,
+        on_failure=failures.append,
+        on_stall=stalls.append,
+        on_refused=lambda match_id, error: None,
+    )
     back = asyncio.Event()
     told: list[int] = []
     journal.error = error

@@ -86,10 +86,10 @@ async def test_the_newer_stream_wins(room: Room) -> None:
     assert old.session.closed is not None
     assert old.session.closed.reason == reason_pb.ERROR_REASON_SUPERSEDED
     assert new.question == old.question
-    assert room.hall.session_of("id-bert") is new.session
+    assert room.hall.presence.session_of("id-bert") is new.session
     old.gone()  # its handler ends only now
     await room.quiet()
-    assert room.hall.session_of("id-bert") is new.session
+    assert room.hall.presence.session_of("id-bert") is new.session
     await room.play_out(match_id)
     assert room.check(match_id).ended
 
@@ -100,7 +100,7 @@ async def test_a_stream_that_is_overtaken_while_it_comes_in_is_ended(room: Room)
     first, second = await asyncio.gather(room.connect("anna"), room.connect("anna"))
     assert first.session.closed is not None
     assert second.session.closed is None
-    assert room.hall.session_of("id-anna") is second.session
+    assert room.hall.presence.session_of("id-anna") is second.session
 
 
 async def test_a_reconnect_in_the_middle_of_a_commit_hands_the_question_over_once(room: Room) -> None:
@@ -256,10 +256,10 @@ async def test_streams_begun_all_the_time_are_refused(room: Room) -> None:
     await begun(room)
     agent_id = "0" * 20
     for _ in range(STREAMS_BURST):
-        room.hall.check_stream(agent_id)
+        room.hall.presence.check_stream(agent_id)
     with pytest.raises(RefusedError) as refused:
-        room.hall.check_stream(agent_id)
+        room.hall.presence.check_stream(agent_id)
     assert refused.value.reason == reason_pb.ERROR_REASON_RATE
-    room.hall.check_stream("1" * 20)
+    room.hall.presence.check_stream("1" * 20)
     await room.pass_time(S)
-    room.hall.check_stream(agent_id)
+    room.hall.presence.check_stream(agent_id)

@@ -152,7 +152,7 @@ def test_deals_that_do_not_count_and_tables_without_a_result_are_not_looked_at()
 def test_nothing_is_held_against_a_seat_after_one_board_set() -> None:
     played = [outcome(number, (0, 0), (9, 1), board=0) for number in range(5)]
     assert all(effect.fair for effect in bias(played, lowest_wins=False).seats)
-    apart = [outcome(number, (0, 0), (9, 1)) for number in range(5)]
+    apart = [outcome(number, (0, 0), (9, 1)) for number in range(6)]
     assert not any(effect.fair for effect in bias(apart, lowest_wins=False).seats)
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from referee_games.dealing import Draws
 from referee_server.tournament.intervals import bootstrap, by_board, drawn, means, percentile
 from referee_server.tournament.model import Interval
 from tournament.made import outcome, tournament
@@ -74,10 +75,31 @@ def test_what_is_fixed_is_in_every_resample() -> None:
 
 
 def test_a_key_is_judged_by_the_resamples_in_which_it_was_drawn() -> None:
-    units: list[dict[str, tuple[float, float]]] = [{"a": (1.0, 1.0)}, {"a": (3.0, 1.0)}, {"b": (9.0, 1.0)}]
+    units: list[dict[str, tuple[float, float]]] = [
+        *({"a": (1.0, 1.0)}, {"a": (3.0, 1.0)}) * 3,
+        *({"b": (9.0, 1.0)},) * 6,
+    ]
     found = means(units, resamples=300)
-    assert found["a"] == Interval(2, 1, 3)
+    assert found["a"].value == 2
+    assert 1 <= found["a"].low < 1.6
+    assert 2.4 < found["a"].high <= 3
     assert found["b"] == Interval(9, 9, 9)
+
+
+def test_fewer_than_six_sets_give_no_interval() -> None:
+    units = [{"a": (float(number), 1.0)} for number in range(6)]
+    assert means(units[:5])["a"] == Interval(2, 2, 2)
+    assert means(units)["a"].low < 2.5 < means(units)["a"].high
+
+
+def test_intervals_of_few_sets_hold_the_mean_as_often_as_those_of_many() -> None:
+    held = 0
+    for seed in range(400):
+        draws = Draws(b"few", str(seed))
+        units = [{"a": (sum(draws.below(100) for _ in range(6)) / 6, 1.0)} for _ in range(8)]
+        interval = means(units, resamples=400, seed=seed)["a"]
+        held += interval.low <= 49.5 <= interval.high
+    assert 0.92 < held / 400 < 0.98
 
 
 @pytest.mark.parametrize("luck", [0.0, 2.0])

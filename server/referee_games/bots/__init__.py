@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from referee_games.bots.greedy import Greedy
 from referee_games.bots.plain import First, Random, Stride
+from referee_games.bots.shaky import Shaky
 from referee_games.contract import Decision, shown
 
 
@@ -35,6 +36,7 @@ _BOTS: Final[dict[str, Callable[[int], Bot]]] = {
     "random": Random,
     "first": lambda _: First(),
     "stride": lambda _: Stride(),
+    "shaky": Shaky,
     "greedy": Greedy,
 }
 

@@ -29,9 +29,12 @@ class Random:
 
     def choose(self, decision: Decision) -> str:
         """Returns one of the legal actions, each equally likely over the seeds."""
+        return decision.legal[self.draws(decision).below(len(decision.legal))]
+
+    def draws(self, decision: Decision) -> Draws:
+        """Returns the draws of one decision."""
         stream = hmac.digest(self._key, decision.match_id.encode(), "sha256")
-        draws = Draws(stream, f"bot/{decision.seat}/{decision.number}")
-        return decision.legal[draws.below(len(decision.legal))]
+        return Draws(stream, f"bot/{decision.seat}/{decision.number}")
 
 
 class First:

@@ -18,6 +18,7 @@ from referee.v1 import event_pb2, match_pb2
 from referee_server import failpoints
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure, fail, print_json, print_rows
+from referee_server.cli.verify_cup import verify_tournaments
 from referee_server.journal import JournalReader, MatchRow, StorageError, pack, unpack
 from referee_server.journal import LogError as DamageError
 from referee_server.journal.errors import NewerLogError
@@ -116,6 +117,9 @@ def verify_logs(what: Sequence[str], data: str, *, everything: bool, digest: str
     if digest is not None and (len(what) != 1 or not re.fullmatch("[0-9a-fA-F]{64}", digest)):
         fail("--digest is 64 hex digits, and checks one log")
     rows = [_verified(name, find, digest) for name, find in _sources(what, data, everything=everything)]
+    if everything:
+        with _journal(data) as journal:
+            rows += verify_tournaments(journal)
     if as_json:
         for row in rows:
             print_json(row)

@@ -72,7 +72,7 @@ concurrency = 8                 # tables at once, at most
 
 [[entrant]]
 name = "greedy"
-bot = "greedy"                  # a house bot: greedy, random, first, stride
+bot = "greedy"                  # a house bot: greedy, shaky, random, first, stride
 
 [[entrant]]
 name = "random"

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections import defaultdict
+from itertools import islice
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from referee_server.cli.output import escaped
 from referee_server.director.director import Director
 from referee_server.tournament.book import Book
-from referee_server.tournament.table import lines_of
+from referee_server.tournament.points import place_points
+from referee_server.tournament.ratings import LiveRatings
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _TICK_S: Final = 0.5
-_SHARE: Final = 0.02
-"""What part of the time may go into standings that only somebody looking on sees."""
 _LINES: Final = 12
 
 
@@ -30,8 +34,7 @@ class Progress:
         self._began = time.monotonic()
         self._before = len(director.book.outcomes)
         self._told = -1
-        self._standings: Any = None
-        self._standings_due = 0.0
+        self._live_view = _LiveView() if self._terminal else None
         self._said = f"the referee listens on {address}"
 
     def __enter__(self) -> Self:
@@ -85,7 +88,7 @@ class Progress:
         of = f" of {total}" if total else ""
         print(f"{ended}{of} tables, {rate:.0f} a minute{f', {_span(left)} left' if left else ''}", flush=True)
 
-    def _picture(self) -> Any:
+    def _picture(self) -> RenderableType:
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -100,21 +103,43 @@ class Progress:
             ProgressBar(total=total or None, completed=ended, width=30, pulse=not total),
             Text(f"{words}, {pace}"),
         )
-        now = time.monotonic()
-        if now >= self._standings_due:
-            self._standings = self._table()
-            self._standings_due = now + (time.monotonic() - now) / _SHARE + _TICK_S
-        return Group(head, Text(self._said, style="dim"), self._standings)
+        assert self._live_view is not None
+        self._live_view.take(self._book)
+        return Group(head, Text(self._said, style="dim"), self._live_view.picture(self._book))
 
-    def _table(self) -> Any:
+
+class _LiveView:
+    """The standings for the eye: what changes with each table, worked out as the tables come."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._ratings: LiveRatings
+        self._points: defaultdict[int, float]
+        self._seen = 0
+
+    def take(self, book: Book) -> None:
+        """Takes the tables that have ended since."""
+        if len(book.cup.entrant) != self._count:
+            # At the beginning, and when somebody has come late.
+            self._count, self._seen, self._points = len(book.cup.entrant), 0, defaultdict(float)
+            self._ratings = LiveRatings(self._count, lowest_wins=book.cup.rules.lowest_wins)
+        for outcome in islice(book.outcomes.values(), self._seen, None):
+            self._ratings.update(outcome)
+            if outcome.scored:
+                for entrant, points in zip(outcome.table.seats, place_points(outcome), strict=True):
+                    self._points[entrant] += points
+        self._seen = len(book.outcomes)
+
+    def picture(self, book: Book) -> RenderableType:
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for title in ("", "entrant", "tables", "place points", "rating"):
+        for title in ("", "entrant", "tables", "a table", "skill"):
             table.add_column(title, justify="left" if title == "entrant" else "right")
-        for line in lines_of(self._book, resamples=0)[:_LINES]:
-            name = escaped(self._book.cup.entrant[line.entrant].name)
-            table.add_row(str(line.rank), name, str(line.played), f"{line.place_points:g}", f"{line.rating.value:.0f}")
+        for number, line in enumerate(self._ratings.lines()[:_LINES], 1):
+            name = escaped(book.cup.entrant[line.entrant].name)
+            mean = f"{self._points[line.entrant] / line.tables:.2f}" if line.tables else ""
+            table.add_row(str(number), name, str(line.tables), mean, f"{line.mu:.1f} ± {2 * line.sigma:.1f}")
         return table
 
 

@@ -110,7 +110,7 @@ async def _start_agents(agents: LocalAgents, service: Service, data: DataFolder)
         command = [sys.executable, "-m", "referee_client.house", bot, "--connect", service.address, "--name", bot]
         agents.start(bot, [*command, "--credential", str(folder / f"{bot}.token")])
     exits = asyncio.ensure_future(agents.exits.get())
-    everybody = asyncio.ensure_future(service.hall.wait_for_sessions(len(BOTS)))
+    everybody = asyncio.ensure_future(service.hall.presence.wait_for(len(BOTS)))
     try:
         done, _ = await asyncio.wait((exits, everybody), timeout=_START_S, return_when=asyncio.FIRST_COMPLETED)
         if exits in done:

@@ -140,6 +140,14 @@ def demo(game: str | None, matches: int, data: str, as_json: bool) -> None:
     metavar="S",
     help="How long the probe may go unanswered; a dead agent is noticed after both together.",
 )
+@click.option(
+    "--step-budget",
+    type=click.FloatRange(0.1, 600),
+    default=5.0,
+    show_default=True,
+    metavar="S",
+    help="How long the rules of a game may take for one step; then that match is stopped.",
+)
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine, though nothing is encrypted.")
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
@@ -157,6 +165,7 @@ def serve(
     hello_timeout: float,
     keepalive: float,
     ping_timeout: float,
+    step_budget: float,
     insecure: bool,
     log_level: str,
     log_format: str,
@@ -176,6 +185,7 @@ def serve(
         log_level=log_level,
         log_json=None if log_format == "auto" else log_format == "json",
         patience=Patience(hello_s=hello_timeout, keepalive_s=keepalive, ping_timeout_s=ping_timeout),
+        step_budget_s=step_budget,
     )
 
 

@@ -19,6 +19,7 @@ from referee_server.cli.service import Service, ServiceSettings, TlsFiles
 from referee_server.journal import Durability
 from referee_server.rpc.server import Patience
 from referee_server.tables.hall import HallSettings
+from referee_server.tables.steps import STEP_BUDGET_S
 
 _log = structlog.get_logger(__name__)
 
@@ -35,6 +36,7 @@ def run_service(
     log_level: str,
     log_json: bool | None,
     patience: Patience,
+    step_budget_s: float = STEP_BUDGET_S,
 ) -> None:
     """Runs the service until SIGTERM, Ctrl-C, or a failure of the storage.
 
@@ -49,7 +51,7 @@ def run_service(
         open_registration=open_registration,
         durability=durability,
         tls=files,
-        hall=HallSettings(practice=practice, durable_power=durability == "power"),
+        hall=HallSettings(practice=practice, durable_power=durability == "power", step_budget_s=step_budget_s),
         patience=patience,
     )
     asyncio.run(_serve(DataFolder(data), settings))
@@ -139,7 +141,7 @@ def _tell_standing(service: Service) -> None:
     _log.info(
         "standing",
         matches=len(hall.running),
-        agents=hall.session_count,
+        agents=len(hall.presence.sessions),
         lateness_ms=hall.meter.total_us() // 1_000,
         storage_away=hall.committer.stalled,
     )

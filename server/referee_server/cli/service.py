@@ -129,8 +129,8 @@ class Service:
         host, _, _ = settings.address.rpartition(":")
         tls = settings.tls.read() if settings.tls is not None else None
         journal = self._data.open(settings.durability)
+        self.hall = Hall(journal, MonotonicClock(), os.urandom, settings.hall)
         try:
-            self.hall = Hall(journal, MonotonicClock(), os.urandom, settings.hall)
             self.tournaments = Tournaments(self.hall, os.urandom, self._executor)
             gate = Gate(
                 self.hall,
@@ -145,6 +145,7 @@ class Service:
             self.address = f"{host}:{listen(self._server, settings.address, tls)}"
             if settings.programs is not None and settings.programs.sandboxed:
                 self._listen_for_sandboxed(settings.programs)
+            self.hall.steps.start()
             self.resumed = self.hall.start()
             self.hall.on_serving = self._on_serving
             await self._server.start()
@@ -153,6 +154,7 @@ class Service:
             journal.close()
             raise Failure(str(error), ExitCode.IN_USE) from None
         except BaseException:
+            self.hall.steps.close()
             journal.close()
             raise
         self._data.say_address(self.address, settings.tls.certificate if settings.tls is not None else None)
@@ -207,4 +209,5 @@ class Service:
                     ExitCode.STORAGE,
                 ) from None
         finally:
+            self.hall.steps.close()
             self.hall.journal.close()

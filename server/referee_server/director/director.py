@@ -20,7 +20,7 @@ from referee.v1 import match_pb2
 from referee.v1 import tournament_pb2 as pb
 from referee_server.director.executor import Entry, Executor, Offer, Order, Played, Player
 from referee_server.director.orders import order_for, player_of
-from referee_server.tournament.book import PAUSED, RUNNING, WAITING, Book
+from referee_server.tournament.book import PAUSED, RUNNING, STARTING, WAITING, Book
 from referee_server.tournament.cup import Entrant
 from referee_server.tournament.cupfile import entrant_of
 from referee_server.tournament.model import Table
@@ -83,12 +83,12 @@ class Director:
 
     async def pause(self) -> None:
         """Starts no more tables; those at play go on to their end."""
-        if self.book.state in (WAITING, RUNNING):
+        if self.book.state in (STARTING, RUNNING):
             await self._note(pb.TournamentPaused())
 
     async def go_on(self) -> None:
-        """Starts tables again."""
-        if self.book.state == PAUSED:
+        """Starts tables, or starts them again."""
+        if self.book.state in (WAITING, PAUSED):
             await self._note(pb.TournamentContinued())
 
     def cancel(self) -> None:
@@ -103,7 +103,7 @@ class Director:
 
     async def withdraw(self, entrant: int) -> None:
         """Takes an entrant out of all rounds that are not paired yet."""
-        if not self.book.over and entrant not in self.book.withdrawn:
+        if not self.book.over and not self.book.decided and entrant not in self.book.withdrawn:
             await self._note(pb.EntrantWithdrawn(entrant=entrant))
 
     async def enter(self, entrant: Entrant) -> None:
@@ -298,7 +298,7 @@ def _state_after(book: Book, payload: Message) -> str:
         case pb.TournamentPaused():
             return PAUSED
         case pb.TournamentContinued():
-            return RUNNING if book.started is not None else WAITING
+            return RUNNING if book.started is not None else STARTING
         case pb.TournamentStarted():
             return RUNNING if book.state != PAUSED else PAUSED
         case pb.TournamentEnded(cancelled=cancelled):

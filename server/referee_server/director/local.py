@@ -104,12 +104,12 @@ class LocalExecutor:
         while True:
             with contextlib.suppress(RefusedError):
                 agent_id = self._hall.find_agent(name).agent_id
-                if self._hall.session_of(agent_id) is not None:
+                if self._hall.presence.session_of(agent_id) is not None:
                     return agent_id
             if not said:
                 _log.info("waiting_for_agent", agent=name)
                 said = True
-            await self._hall.somebody_came()
+            await self._hall.presence.somebody_came()
 
     async def play(self, batch: Sequence[Order]) -> AsyncGenerator[Played, None]:
         """See `Executor.play`."""
@@ -205,13 +205,13 @@ class LocalExecutor:
         """Returns what came of a table. `said`: by seat, what there is to say of programs that failed."""
         match_id = order.match_id
         row = self._hall.journal.match(match_id)
+        if row is None or row.state not in ENDED:
+            return Played(order.key, _unreadable(order))  # the journal did not take it, and it was let go
         try:
             records = self._hall.journal.read(match_id)
             events = parse(records)
         except (DamageError, LogError) as error:
             _log.error("match_damaged", match_id=match_id, error=str(error))
-            return Played(order.key, _unreadable(order))
-        if row is None or row.state not in ENDED:
             return Played(order.key, _unreadable(order))
         outcome = outcome_of(order.table, match_id, events, end_digest(match_id, records))
         if said:

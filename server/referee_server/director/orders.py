@@ -22,6 +22,11 @@ def id_of(data: bytes) -> str:
     return base64.b32encode(data).decode().rstrip("=").lower()
 
 
+def match_id_of(book: Book, master: bytes, table: Table, attempt: int) -> str:
+    """Returns the id of a table's match: one that tells nothing of the schedule to who does not know the master."""
+    return id_of(_derived(master, "referee.table.v1", f"{book.tournament_id}/{table.number}/{attempt}")[:16])
+
+
 def order_for(book: Book, master: bytes, table: Table) -> Order:
     """Returns the order for a table's next attempt."""
     cup, created = book.cup, book.created
@@ -29,8 +34,7 @@ def order_for(book: Book, master: bytes, table: Table) -> Order:
     attempt = book.attempts.get(table.number, 0) + 1
     held_back = cup.mode != "none"
     deal_id = deal_id_of(book, table, attempt)
-    # Ids that tell nothing of the schedule to who does not know the master secret.
-    match_id = id_of(_derived(master, "referee.table.v1", f"{book.tournament_id}/{table.number}/{attempt}")[:16])
+    match_id = match_id_of(book, master, table, attempt)
     return Order(
         key=TableKey(book.tournament_id, table.board, table.number, attempt),
         table=table,

@@ -102,7 +102,7 @@ class LocalPrograms:
             hidden=(place.data.resolve(),),
             start_at_once=cup.running.start_at_once,
         )
-        hall.on_attached.append(self._on_attached)
+        hall.presence.on_attached.append(self._on_attached)
 
     def tiers(self) -> dict[int, str]:
         """See `Programs.tiers`."""
@@ -152,7 +152,7 @@ class LocalPrograms:
 
     async def close(self) -> None:
         """See `Programs.close`."""
-        self._hall.on_attached.remove(self._on_attached)
+        self._hall.presence.on_attached.remove(self._on_attached)
         await self._fleet.close()
         await asyncio.to_thread(shutil.rmtree, self._lent, ignore_errors=True)
 
@@ -177,7 +177,7 @@ class LocalPrograms:
 
     def _room(self, entrant: int, copy: _Copy) -> int:
         """Returns how many matches a copy can play at once."""
-        session = self._hall.session_of(copy.agent_id)
+        session = self._hall.presence.session_of(copy.agent_id)
         return 1 if session is None or self._cup.is_fresh(entrant) else session.max_matches
 
     def _copy(self, entrant: int, number: int) -> _Copy:
@@ -260,7 +260,8 @@ class LocalPrograms:
             name=described.name,
             argv=tuple(_filled(described.command, values)),
             cwd=folder if folder is not None else self._place.folder,
-            env=described.env,
+            # What a program prints is wanted at once, and not lost when it is ended.
+            env={"PYTHONUNBUFFERED": "1", **described.env},
             limits=replace(Limits(), **limits),
             tier=described.isolation,
             reads=(lent, *(self._place.folder / path for path in described.reads)),

@@ -21,7 +21,16 @@ from referee_server.journal.errors import DamagedLogError
 from referee_server.match.errors import RefusedError
 from referee_server.tables.creation import SERVER_VERSION
 from referee_server.tables.hall import Hall
-from referee_server.tournament.book import CANCELLED, FINISHED, RUNNING, SCHEDULE_VERSION, WAITING, Book, BookError
+from referee_server.tournament.book import (
+    CANCELLED,
+    FINISHED,
+    RUNNING,
+    SCHEDULE_VERSION,
+    STARTING,
+    WAITING,
+    Book,
+    BookError,
+)
 from referee_server.tournament.cup import Cup
 from referee_server.tournament.cupfile import CupError, parse_cup
 
@@ -141,7 +150,9 @@ class Tournaments:
         executor = self._make_executor(book)
         director = Director(self, book, self._hall.journal.tournament_secret(tournament_id), executor)
         self.running[tournament_id] = director
-        self._tasks[tournament_id] = asyncio.ensure_future(self._run(director, executor))
+        task = self._tasks[tournament_id] = asyncio.ensure_future(self._run(director, executor))
+        # Whoever waits is told why it ended; where nobody waits, the log has it.
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return director
 
     async def _run(self, director: Director, executor: Executor) -> None:
@@ -213,6 +224,11 @@ class Tournaments:
 
     # What there is.
 
+    async def read(self, tournament_id: str) -> Book:
+        """Returns a tournament as it stands, like `book`, but lets matches go on while a long log is read."""
+        director = self.running.get(tournament_id)
+        return director.book if director is not None else await asyncio.to_thread(self.book, tournament_id)
+
     def book(self, tournament_id: str) -> Book:
         """Returns a tournament as it stands.
 
@@ -243,7 +259,7 @@ class Tournaments:
 
     def resume_all(self) -> int:
         """Goes on with every tournament that was running when the service last ended; returns how many."""
-        rows = [row for row in self.rows() if row.state == RUNNING]
+        rows = [row for row in self.rows() if row.state in (RUNNING, STARTING)]
         for row in rows:
             self.start(row.tournament_id)
         return len(rows)

@@ -46,7 +46,7 @@ class Followers:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._bells: dict[str, set[_Bell]] = {}
+        self._bells: dict[str, dict[_Bell, None]] = {}  # rung in the order in which they came
 
     def __len__(self) -> int:
         """Returns how many wait for events at the moment or are busy with some."""
@@ -58,8 +58,8 @@ class Followers:
             raise ValueError("events are numbered from 1")
         cursor = Cursor(match_id, after)
         bell = _Bell()
-        bells = self._bells.setdefault(match_id, set())
-        bells.add(bell)
+        bells = self._bells.setdefault(match_id, {})
+        bells[bell] = None
         try:
             over = False
             while not over:
@@ -71,7 +71,7 @@ class Followers:
                 elif not over:
                     await bell.rung.wait()
         finally:
-            bells.discard(bell)
+            del bells[bell]
             if not bells and self._bells.get(match_id) is bells:
                 del self._bells[match_id]
 

@@ -52,7 +52,7 @@ class AgentService:
         _check_hello(hello)
         agent = await self._gate.admit(caller, hello.name)
         await begin(context)
-        self._hall.check_stream(agent.agent_id)
+        self._hall.presence.check_stream(agent.agent_id)
         structlog.contextvars.bind_contextvars(agent_id=agent.agent_id)
         session = Session(agent.agent_id, agent.name, hello, self._hall.clock.now_us())
         session.push(
@@ -136,7 +136,7 @@ class _Stream:
     def __init__(self, hall: Hall, session: Session) -> None:
         self._hall = hall
         self._session = session
-        self._bucket = hall.bucket_of(session)
+        self._bucket = hall.presence.bucket_of(session)
         self._refused = 0
 
     def take(self, items: list[pb.ClientItem], first_index: int, received_us: int) -> bool:

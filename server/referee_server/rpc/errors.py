@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NoReturn, Protocol
 
 import grpc
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
@@ -77,7 +78,10 @@ class Aborting(Protocol):
 
 
 def to_status(error: RefusedError) -> status_pb2.Status:
-    """Returns a refusal as `google.rpc.Status` with its ErrorInfo, and BadRequest where a field is at fault."""
+    """Returns a refusal as `google.rpc.Status`, with its ErrorInfo and what else there is to say.
+
+    BadRequest is there where a field is at fault, and RetryInfo where waiting helps.
+    """
     details: list[Message] = [error_details_pb2.ErrorInfo(reason=error.name, domain=DOMAIN, metadata=error.metadata)]
     if error.violations:
         violations = [
@@ -85,6 +89,10 @@ def to_status(error: RefusedError) -> status_pb2.Status:
             for field, description in error.violations
         ]
         details.append(error_details_pb2.BadRequest(field_violations=violations))
+    if "retry_ms" in error.metadata:
+        pause = Duration()
+        pause.FromMilliseconds(int(error.metadata["retry_ms"]))
+        details.append(error_details_pb2.RetryInfo(retry_delay=pause))
     status = status_pb2.Status(code=CODE_OF[error.reason], message=error.message)
     for detail in details:
         status.details.add().Pack(detail)

@@ -18,6 +18,7 @@ from referee_server.match.names import check_name, fold_name
 from referee_server.tables.credentials import hash_credential
 from referee_server.tables.hall import Hall
 from referee_server.tables.rates import STRANGERS_PER_S, Strangers
+from referee_server.tables.watchers import HOST
 
 _log = structlog.get_logger(__name__)
 
@@ -33,12 +34,21 @@ class Caller:
         agent: the agent whose credential it holds, if it is a registered one that has not been revoked.
         credential_hash: hash of a well-formed credential; None when there is none. Never to be shown.
         revoked: whether the credential is an agent's that has been revoked.
+        address: where it calls from, without the port.
     """
 
     host: bool = False
     agent: AgentRow | None = None
     credential_hash: bytes | None = None
     revoked: bool = False
+    address: str = ""
+
+    @property
+    def who(self) -> str:
+        """Whom its calls are counted for: the host, the agent, or all strangers of one address."""
+        if self.host:
+            return HOST
+        return self.agent.agent_id if self.agent is not None else f"from {self.address}"
 
 
 class Gate:
@@ -63,28 +73,32 @@ class Gate:
         self._coming: dict[bytes, AgentRow] = {}
         self._strangers = Strangers()
 
-    def identify(self, authorization: str | bytes | None) -> Caller:
+    def identify(self, authorization: str | bytes | None, peer: str = "") -> Caller:
         """Returns who holds the credential of an `authorization` header; anybody may come without one.
+
+        Args:
+            authorization: the header; None where there is none.
+            peer: where the call comes from, as gRPC says it.
 
         Raises:
             RefusedError: CREDENTIAL_UNKNOWN, for a header that holds no credential.
         """
         if authorization is None:
-            return Caller()
+            return Caller(address=_address(peer))
         found = _BEARER.fullmatch(authorization) if isinstance(authorization, str) else None
         if found is None:
             raise unknown_credential()
         hashed = hash_credential(found.group(1))
         if hmac.compare_digest(hashed, self._host_hash):
             return Caller(host=True)
-        return self._caller(hashed)
+        return self._caller(hashed, _address(peer))
 
-    def _caller(self, hashed: bytes) -> Caller:
+    def _caller(self, hashed: bytes, address: str) -> Caller:
         row = self._coming.get(hashed) or self._hall.journal.agent_by_hash(hashed)
         if row is None:
-            return Caller(credential_hash=hashed)
+            return Caller(credential_hash=hashed, address=address)
         if row.revoked:
-            return Caller(credential_hash=hashed, revoked=True)
+            return Caller(credential_hash=hashed, revoked=True, address=address)
         return Caller(agent=row, credential_hash=hashed)
 
     def turned_away(self, refused: RefusedError, peer: str) -> RefusedError:
@@ -94,7 +108,7 @@ class Gate:
             refused: why it is turned away.
             peer: where it calls from, as gRPC says it; ports do not count.
         """
-        bucket = self._strangers.take(peer.rpartition(":")[0], self._hall.clock.now_us())
+        bucket = self._strangers.take(_address(peer), self._hall.clock.now_us())
         if bucket is None:
             return refused
         return RefusedError(
@@ -124,7 +138,7 @@ class Gate:
         if caller.credential_hash is None:
             raise unknown_credential()
         # Looked up again: between the start of the call and its Hello the credential may have registered elsewhere.
-        caller = self._caller(caller.credential_hash)
+        caller = self._caller(caller.credential_hash, caller.address)
         if caller.revoked:
             raise RefusedError(reason_pb.ERROR_REASON_CREDENTIAL_REVOKED, "this credential has been revoked")
         if caller.agent is not None:
@@ -175,6 +189,11 @@ class Gate:
             del self._coming[credential_hash]
         _log.info("agent_registered", agent_id=row.agent_id)
         return row
+
+
+def _address(peer: str) -> str:
+    """Returns where a call comes from; ports do not count."""
+    return peer.rpartition(":")[0]
 
 
 def unknown_credential() -> RefusedError:

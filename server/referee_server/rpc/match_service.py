@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
+from functools import partial
 from typing import Final
 
 from referee.v1 import error_reason_pb2 as reason_pb
@@ -23,6 +24,7 @@ from referee_server.rpc.story import Stories, Story
 from referee_server.tables.creation import unknown_match
 from referee_server.tables.hall import Hall
 from referee_server.tables.revealing import ENDED, is_held_back
+from referee_server.tables.watchers import Watcher
 
 HEARTBEAT_S: Final = 10.0
 """How often a watcher hears something, in seconds."""
@@ -41,8 +43,7 @@ class MatchService:
         self._hall = hall
         self._gate = gate
         self._heartbeat_s = heartbeat_s
-        self._stories = Stories(hall.journal)
-        self._watcher_count = 0
+        self._stories = Stories(hall.journal, hall.steps)
 
     async def CreateMatch(self, request: pb.CreateMatchRequest, caller: Caller) -> pb.CreateMatchResponse:  # noqa: N802
         """Creates a match."""
@@ -89,18 +90,20 @@ class MatchService:
             raise _invalid("after_sequence", "a position is 0 or more")
         if not 0 <= request.delay_ms <= _DAY_MS or (request.delay_ms and audience != ALL):
             raise _invalid("delay_ms", f"delay_ms is from 0 to {_DAY_MS}, and only for the view `all`")
-        story = await self._stories.of(request.match_id)
-        watch = _Watch(self._hall, request, audience, story, self._pace_s)
-        self._watcher_count += 1
+        watcher = self._hall.watchers.admit(caller.who)
+        slow = False
         try:
+            story = await self._stories.of(request.match_id)
+            watch = _Watch(self._hall, request, audience, story, watcher)
             async for response in watch.responses(self._heartbeat_s):
+                watcher.check()
                 yield response
+            watcher.check()
+        except RefusedError as error:
+            slow = error.reason == reason_pb.ERROR_REASON_SLOW_CONSUMER
+            raise
         finally:
-            self._watcher_count -= 1
-
-    def _pace_s(self) -> float:
-        """Returns how long a watcher waits between messages: what happens meanwhile comes in one."""
-        return self._watcher_count / WATCHER_MESSAGES_PER_S
+            self._hall.watchers.leave(watcher, slow=slow)
 
     def _audience(self, request: pb.WatchMatchRequest, caller: Caller) -> int:
         """Returns the audience of a view, if the caller may have it."""
@@ -150,10 +153,10 @@ class _Watch:
     """One watcher: reads the journal at its own pace, so that it holds up nobody."""
 
     def __init__(
-        self, hall: Hall, request: pb.WatchMatchRequest, audience: int, story: Story, pace_s: Callable[[], float]
+        self, hall: Hall, request: pb.WatchMatchRequest, audience: int, story: Story, watcher: Watcher
     ) -> None:
         self._hall = hall
-        self._pace_s = pace_s
+        self._watcher = watcher
         self._request = request
         history = story.view(audience)
         self._projector = Projector(audience, story.match.game)
@@ -168,7 +171,7 @@ class _Watch:
         self._known = len(story.events)
         self._first = pb.WatchMatchResponse(through_sequence=request.after_sequence)
         if request.delay_ms == 0:
-            _snapshot(story.match, audience, self._first)
+            hall.steps.run(lambda: _snapshot(story.match, audience, self._first))
         self._failure: Exception | None = None
 
     async def responses(self, heartbeat_s: float) -> AsyncIterator[pb.WatchMatchResponse]:
@@ -190,6 +193,7 @@ class _Watch:
         delay_us = self._request.delay_ms * 1_000
         queue: asyncio.Queue[list[event_pb2.MatchEvent] | None] = asyncio.Queue(4)
         follower = asyncio.ensure_future(self._follow(queue, delayed=bool(delay_us)))
+        self._watcher.on_end = lambda: _end(queue)
         through = self._projector.through if not delay_us else self._request.after_sequence
         try:
             while True:
@@ -205,7 +209,7 @@ class _Watch:
                 for event in events:
                     while delay_us and self._behind_us(event) < delay_us:
                         pause_s = (delay_us - self._behind_us(event)) / 1_000_000
-                        await asyncio.sleep(min(pause_s, heartbeat_s))
+                        await self._watcher.pause(min(pause_s, heartbeat_s))
                         yield pb.WatchMatchResponse(through_sequence=through)
                     through = event.sequence
                     if delay_us:
@@ -227,14 +231,22 @@ class _Watch:
             await queue.put(list(self._history))
         try:
             async for _, records in self._hall.journal.follow(self._request.match_id, self._known):
-                seen = self._projector.see(parse(records))
+                events = parse(records)
+                seen = self._hall.steps.run(partial(self._projector.see, events))
                 for start in range(0, len(seen), _PIECE):
                     await queue.put(seen[start : start + _PIECE])
                 # The more watch, the more each of them is told at once: together they cost no more than they may.
-                await asyncio.sleep(self._pace_s())
+                await asyncio.sleep(self._hall.watchers.count / WATCHER_MESSAGES_PER_S)
         except Exception as error:
             self._failure = error  # raised where the watcher waits
         await queue.put(None)
+
+
+def _end(queue: asyncio.Queue[list[event_pb2.MatchEvent] | None]) -> None:
+    """Lets who waits for events find that there are no more."""
+    while not queue.empty():
+        queue.get_nowait()
+    queue.put_nowait(None)
 
 
 def _snapshot(match: Match, audience: int, into: pb.WatchMatchResponse) -> None:

@@ -92,7 +92,7 @@ async def _ended_well(call: Callable[[Caller], Awaitable[T]], context: Context, 
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(rpc=rpc)
     try:
-        return await call(gate.identify(_authorization(context)))
+        return await call(gate.identify(_authorization(context), context.peer()))
     except RefusedError as error:
         refused = error
         if refused.reason == reason_pb.ERROR_REASON_CREDENTIAL_UNKNOWN:
@@ -157,9 +157,12 @@ async def _write_all(responses: AsyncIterator[Message], context: Context) -> Non
             except TimeoutError:
                 # What was written before arrives before the status does; this message may not.
                 metadata: dict[str, Any] = {"resume_from": received} if hasattr(response, "through_sequence") else {}
-                raise RefusedError(
+                slow = RefusedError(
                     reason_pb.ERROR_REASON_SLOW_CONSUMER, "the reader is too slow; go on from where it was", **metadata
-                ) from None
+                )
+                # Raised where the responses come from, so that it is known there too.
+                await responses.athrow(slow)  # type: ignore[attr-defined]  # an async generator
+                raise slow from None
             received = getattr(response, "through_sequence", 0)
     finally:
         await responses.aclose()  # type: ignore[attr-defined]  # an async generator

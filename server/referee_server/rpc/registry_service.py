@@ -54,5 +54,5 @@ class RegistryService:
             name=row.name,
             create_time=Timestamp(seconds=row.create_time_ms // 1_000, nanos=row.create_time_ms % 1_000 * 1_000_000),
             revoked=row.revoked,
-            connected=self._hall.session_of(row.agent_id) is not None,
+            connected=self._hall.presence.session_of(row.agent_id) is not None,
         )

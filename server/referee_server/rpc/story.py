@@ -17,6 +17,7 @@ from referee_server.journal.follow import Cursor
 from referee_server.match.state import Match, begin
 from referee_server.match.verify import parse
 from referee_server.match.views import Projector
+from referee_server.tables.steps import StepBudget
 
 KEPT: Final = 32
 """How many stories are kept: a megabyte or two each."""
@@ -34,8 +35,9 @@ class Story:
     match: Match
     events: list[event_pb2.MatchEvent]
 
-    def __init__(self, match_id: str) -> None:
+    def __init__(self, match_id: str, steps: StepBudget) -> None:
         self.events = []
+        self._steps = steps
         self._cursor = Cursor(match_id, 0)
         self._views: dict[int, tuple[Projector, list[event_pb2.MatchEvent]]] = {}
 
@@ -48,28 +50,38 @@ class Story:
             StorageError: the storage failed.
         """
         records, _ = journal.advance(self._cursor, _PIECE)
-        for event in parse(records):
+        self._steps.run(lambda: self._evolve(parse(records)))
+        return bool(records)
+
+    def _evolve(self, events: Sequence[event_pb2.MatchEvent]) -> None:
+        for event in events:
             if self.events:
                 self.match.evolve(event)
             else:
                 self.match = begin(event)
             self.events.append(event)
-        return bool(records)
 
     def view(self, audience: int) -> Sequence[event_pb2.MatchEvent]:
         """Returns what an audience sees of it. Not to be changed."""
         if audience not in self._views:
             self._views[audience] = Projector(audience, self.match.game), []
         projector, seen = self._views[audience]
-        seen += projector.see(self.events[projector.seen_through :])
+        seen += self._steps.run(lambda: projector.see(self.events[projector.seen_through :]))
         return seen
 
 
 class Stories:
     """The stories of the matches that were asked for last."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, steps: StepBudget) -> None:
+        """Begins without any.
+
+        Args:
+            journal: where matches are stored.
+            steps: runs what calls the rules of a game.
+        """
         self._journal = journal
+        self._steps = steps
         self._stories: OrderedDict[str, Story] = OrderedDict()
 
     async def of(self, match_id: str) -> Story:
@@ -83,7 +95,7 @@ class Stories:
             LogError: the match is damaged, or not one that this version can follow.
             StorageError: the storage failed.
         """
-        story = self._stories.pop(match_id, None) or Story(match_id)
+        story = self._stories.pop(match_id, None) or Story(match_id, self._steps)
         self._stories[match_id] = story
         if len(self._stories) > KEPT:
             self._stories.popitem(last=False)

@@ -52,7 +52,7 @@ class TournamentService:
                 "the description is not one of a tournament: " + "; ".join(map(str, error.problems)),
                 violations=[(f"toml.{problem.path}", problem.message) for problem in error.problems],
             ) from None
-        return pb.CreateTournamentResponse(tournament=self._told(tournament_id))
+        return pb.CreateTournamentResponse(tournament=await self._told(tournament_id))
 
     async def StartTournament(  # noqa: N802
         self, request: pb.StartTournamentRequest, caller: Caller
@@ -60,7 +60,7 @@ class TournamentService:
         """Starts a tournament, or goes on with it."""
         self._gate.check_host(caller)
         await self._tournaments.go_on(request.tournament_id)
-        return pb.StartTournamentResponse(tournament=self._told(request.tournament_id))
+        return pb.StartTournamentResponse(tournament=await self._told(request.tournament_id))
 
     async def PauseTournament(  # noqa: N802
         self, request: pb.PauseTournamentRequest, caller: Caller
@@ -68,7 +68,7 @@ class TournamentService:
         """Starts no more tables."""
         self._gate.check_host(caller)
         await self._tournaments.pause(request.tournament_id)
-        return pb.PauseTournamentResponse(tournament=self._told(request.tournament_id))
+        return pb.PauseTournamentResponse(tournament=await self._told(request.tournament_id))
 
     async def CancelTournament(  # noqa: N802
         self, request: pb.CancelTournamentRequest, caller: Caller
@@ -76,16 +76,16 @@ class TournamentService:
         """Ends a tournament."""
         self._gate.check_host(caller)
         await self._tournaments.cancel(request.tournament_id)
-        return pb.CancelTournamentResponse(tournament=self._told(request.tournament_id))
+        return pb.CancelTournamentResponse(tournament=await self._told(request.tournament_id))
 
     async def GetTournament(  # noqa: N802
         self, request: pb.GetTournamentRequest, caller: Caller
     ) -> pb.GetTournamentResponse:
         """Returns a tournament as it stands."""
         self._gate.check_host(caller)
-        book = self._tournaments.book(request.tournament_id)
+        book = await self._tournaments.read(request.tournament_id)
         entrants = [_entrant(one, number in book.withdrawn) for number, one in enumerate(book.cup.entrant)]
-        return pb.GetTournamentResponse(tournament=self._told(request.tournament_id), entrants=entrants)
+        return pb.GetTournamentResponse(tournament=await self._told(request.tournament_id), entrants=entrants)
 
     async def ListTournaments(  # noqa: N802
         self, request: pb.ListTournamentsRequest, caller: Caller
@@ -99,7 +99,7 @@ class TournamentService:
         rows = [row for row in reversed(self._tournaments.rows()) if not before or row.number < before]
         token = _to_token(rows[size - 1].number) if len(rows) > size else ""
         return pb.ListTournamentsResponse(
-            tournaments=[self._message(row) for row in rows[:size]], next_page_token=token
+            tournaments=[await self._message(row) for row in rows[:size]], next_page_token=token
         )
 
     async def GetStandings(  # noqa: N802
@@ -107,7 +107,7 @@ class TournamentService:
     ) -> pb.GetStandingsResponse:
         """Returns the standings."""
         self._gate.check_host(caller)
-        book = self._tournaments.book(request.tournament_id)
+        book = await self._tournaments.read(request.tournament_id)
         # Seconds of computing in a large tournament, for which no match is to wait.
         lines = await asyncio.to_thread(snapshot(book, _RESAMPLES))
         return pb.GetStandingsResponse(standings=[_standing(book, line) for line in lines])
@@ -117,7 +117,7 @@ class TournamentService:
     ) -> pb.EnterTournamentResponse:
         """Lets somebody in late."""
         self._gate.check_host(caller)
-        book = self._tournaments.book(request.tournament_id)
+        book = await self._tournaments.read(request.tournament_id)
         kind = request.seat.WhichOneof("kind")
         if kind not in ("bot", "agent"):
             raise _invalid("seat", "an entrant is a house bot, or an agent")
@@ -127,26 +127,26 @@ class TournamentService:
         except CupError as error:
             raise _invalid("name", "; ".join(problem.message for problem in error.problems)) from None
         await self._tournaments.director(request.tournament_id).enter(entrant)
-        return pb.EnterTournamentResponse(tournament=self._told(request.tournament_id))
+        return pb.EnterTournamentResponse(tournament=await self._told(request.tournament_id))
 
     async def WithdrawEntrant(  # noqa: N802
         self, request: pb.WithdrawEntrantRequest, caller: Caller
     ) -> pb.WithdrawEntrantResponse:
         """Takes an entrant out."""
         self._gate.check_host(caller)
-        book = self._tournaments.book(request.tournament_id)
+        book = await self._tournaments.read(request.tournament_id)
         names = [entrant.name for entrant in book.cup.entrant]
         if request.name not in names:
             raise _invalid("name", f"no entrant is called {shown(request.name)}")
         await self._tournaments.director(request.tournament_id).withdraw(names.index(request.name))
-        return pb.WithdrawEntrantResponse(tournament=self._told(request.tournament_id))
+        return pb.WithdrawEntrantResponse(tournament=await self._told(request.tournament_id))
 
-    def _told(self, tournament_id: str) -> pb.Tournament:
-        return self._message(next(row for row in self._tournaments.rows() if row.tournament_id == tournament_id))
+    async def _told(self, tournament_id: str) -> pb.Tournament:
+        return await self._message(next(row for row in self._tournaments.rows() if row.tournament_id == tournament_id))
 
-    def _message(self, row: TournamentRow) -> pb.Tournament:
+    async def _message(self, row: TournamentRow) -> pb.Tournament:
         try:
-            book = self._tournaments.book(row.tournament_id)
+            book = await self._tournaments.read(row.tournament_id)
         except RefusedError:
             # Its log is damaged; that it exists is told all the same.
             return pb.Tournament(tournament_id=row.tournament_id)

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 import structlog
 
 from referee.v1 import agent_service_pb2 as agent_pb
 from referee_server import failpoints
-from referee_server.journal import Journal, Record, StorageBusyError, StorageError, StorageFullError
+from referee_server.journal import (
+    Journal,
+    LogError,
+    Record,
+    RefusedError,
+    StorageBusyError,
+    StorageError,
+    StorageFullError,
+)
 
 _log = structlog.get_logger(__name__)
 
@@ -39,6 +48,7 @@ class Committer:
         in_thread: bool,
         on_failure: Callable[[StorageError], None],
         on_stall: Callable[[bool], None],
+        on_refused: Callable[[str, Exception], None],
     ) -> None:
         """Makes a committer.
 
@@ -47,11 +57,14 @@ class Committer:
             in_thread: whether a commit is slow (waits for the disk) and is done in a thread.
             on_failure: called once, when the storage has failed.
             on_stall: called with True when the storage is away, and with False when it is back.
+            on_refused: called with a match of which the journal did not take what was to be stored, and why. Nothing
+                that was to follow from it is told, and what is stored of the match is as it was before.
         """
         self._journal = journal
         self._in_thread = in_thread
         self._on_failure = on_failure
         self._on_stall = on_stall
+        self._on_refused = on_refused
         self._pending = _Batch()
         self._scheduled = False
         self._task: asyncio.Task[None] | None = None
@@ -69,14 +82,19 @@ class Committer:
             self._pending.records.append(record)
             self._schedule()
 
-    def tell(self, receiver: Receiver, item: agent_pb.ServerItem) -> None:
-        """Gives an item to a receiver after the next commit, in the order of calls."""
-        self.then(lambda: receiver.push(item))
+    def tell(self, receiver: Receiver, item: agent_pb.ServerItem, match_id: str = "") -> None:
+        """Gives an item to a receiver after the next commit, in the order of calls; see `then`."""
+        self.then(lambda: receiver.push(item), match_id)
 
-    def then(self, callback: Callable[[], None]) -> None:
-        """Calls back after the next commit, in the order of calls."""
+    def then(self, callback: Callable[[], None], match_id: str = "") -> None:
+        """Calls back after the next commit, in the order of calls.
+
+        Args:
+            callback: what to call.
+            match_id: the match of whose records it tells, if it is about one: not called where those are refused.
+        """
         if self.failed is None:
-            self._pending.told.append(callback)
+            self._pending.told.append((match_id, callback))
             self._schedule()
 
     async def settled(self) -> None:
@@ -125,32 +143,69 @@ class Committer:
             if batch.records:
                 failpoints.hit("commit.before")
                 self._journal.commit(batch.records)
+                batch.stored = True
                 failpoints.hit("commit.after")
+        except (RefusedError, LogError) as error:
+            return self._commit_each(batch, error)
         except Exception as error:
             return error
         return None
 
+    def _commit_each(self, batch: _Batch, refused: Exception) -> Exception | None:
+        """Commits a batch that was refused match by match, to find out which one is at fault: a bug of ours, or damage.
+
+        What belongs to no match comes first, since matches may depend on it; where that is refused, all is.
+        """
+        groups: dict[str, list[Record]] = {"": []}
+        for record in batch.records:
+            groups.setdefault(getattr(record, "match_id", ""), []).append(record)
+        if len(groups) == 1:
+            return refused
+        while groups:
+            match_id, records = next(iter(groups.items()))
+            try:
+                if records:
+                    self._journal.commit(records)
+                    batch.stored = True
+            except (RefusedError, LogError) as error:
+                if not match_id:
+                    return error
+                batch.refused[match_id] = error
+            except Exception as error:
+                return error
+            del groups[match_id]
+            batch.records = [record for group in groups.values() for record in group]
+        return None
+
     def _settle(self, batch: _Batch, error: Exception | None) -> None:
+        for match_id, refused in batch.refused.items():
+            # What was decided since follows from what is not stored.
+            batch.forget(match_id)
+            self._pending.forget(match_id)
+            self._call(partial(self._on_refused, match_id, refused))
         if isinstance(error, StorageFullError | StorageBusyError):
             self._wait(batch, error)
             return
         if error is not None:
             self._fail(batch, error)
             return
-        if self._stall is not None and batch.records:
+        if self._stall is not None and batch.stored:
             self._stall = None
             _log.info("storage_back")
             self._on_stall(False)
             self._schedule()
         failpoints.hit("tell.before")
-        for callback in batch.told:
-            try:
-                callback()
-            except Exception:
-                # One that fails is a fault of ours, and must not keep the others from what is theirs.
-                _log.exception("telling_failed")
+        for _, callback in batch.told:
+            self._call(callback)
         failpoints.hit("tell.after")
         batch.wake(None)
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        try:
+            callback()
+        except Exception:
+            # One that fails is a fault of ours, and must not keep the others from what is theirs.
+            _log.exception("telling_failed")
 
     def _wait(self, batch: _Batch, error: StorageError) -> None:
         """Keeps what could not be stored, and tries again; whoever waits for it is told that it is not stored yet."""
@@ -181,8 +236,15 @@ class _Batch:
 
     def __init__(self) -> None:
         self.records: list[Record] = []
-        self.told: list[Callable[[], None]] = []
+        self.told: list[tuple[str, Callable[[], None]]] = []
+        self.refused: dict[str, Exception] = {}
+        self.stored = False
         self.waiters: list[asyncio.Future[None]] = []
+
+    def forget(self, match_id: str) -> None:
+        """Drops what is of a match, since what came before it was refused."""
+        self.records = [record for record in self.records if getattr(record, "match_id", "") != match_id]
+        self.told = [(of, callback) for of, callback in self.told if of != match_id]
 
     def wake(self, error: StorageError | None) -> None:
         for waiter in self.waiters:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol
 
 from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import error_reason_pb2 as reason_pb
@@ -12,9 +12,19 @@ from referee_games.contract import Game
 from referee_server.match.verify import parse
 from referee_server.match.views import Projector
 from referee_server.tables.session import Session
+from referee_server.tables.steps import StepBudget
 
 _PIECE: Final = 100
 """How many events of a history go into one item."""
+
+
+class Source(Protocol):
+    """Where a feed comes from."""
+
+    steps: StepBudget
+
+    def stored_events(self, match_id: str) -> list[bytes]:
+        """Returns the events of a match that are committed."""
 
 
 class Feed:
@@ -24,11 +34,9 @@ class Feed:
     hundreds of matches holds up nobody, and takes no memory for what it has not read.
     """
 
-    __slots__ = ("_after", "_match_id", "_projector", "_read", "_seat", "_session", "_through", "_waiting")
+    __slots__ = ("_after", "_host", "_match_id", "_projector", "_seat", "_session", "_through", "_waiting")
 
-    def __init__(
-        self, session: Session, match_id: str, seat: int, game: Game, after: int, read: Callable[[str], list[bytes]]
-    ) -> None:
+    def __init__(self, session: Session, match_id: str, seat: int, game: Game, after: int, host: Source) -> None:
         """Makes a feed. To be started by `start` once everything up to now is committed.
 
         Args:
@@ -37,14 +45,14 @@ class Feed:
             seat: whose view.
             game: the game.
             after: number, in the view, of the last event that the agent has.
-            read: reads the committed events of a match.
+            host: has the committed events of a match.
         """
         self._session = session
         self._match_id = match_id
         self._seat = seat
         self._projector = Projector(seat, game)
         self._after = after
-        self._read = read
+        self._host = host
         # Number of the last event, in the journal, that has been seen; and what came while the history was being sent.
         self._through = 0
         self._waiting: list[event_pb2.MatchEvent] | None = []
@@ -62,7 +70,7 @@ class Feed:
                 self._session.push(item)
 
     def _history(self) -> Iterator[agent_pb.ServerItem]:
-        seen = self._see(parse(self._read(self._match_id)))
+        seen = self._see(parse(self._host.stored_events(self._match_id)))
         if self._after > len(seen):
             rejected = agent_pb.Rejected(
                 reason=reason_pb.ERROR_REASON_POSITION_BEYOND_END,
@@ -82,7 +90,7 @@ class Feed:
         new = [event for event in events if event.sequence > self._through]
         if new:
             self._through = new[-1].sequence
-        return self._projector.see(new)
+        return self._host.steps.run(lambda: self._projector.see(new))
 
     def _items(self, events: Sequence[event_pb2.MatchEvent]) -> Iterator[agent_pb.ServerItem]:
         for start in range(0, len(events), _PIECE):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -24,21 +24,25 @@ from referee_server.journal import (
     MatchRow,
     StorageError,
 )
+from referee_server.journal import LogError as DamageError
 from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
 from referee_server.match.machine import Machine
 from referee_server.match.names import fold_name
 from referee_server.match.state import Match, begin
-from referee_server.match.verify import parse, rebuild
+from referee_server.match.verify import parse
 from referee_server.tables import creation, messages, revealing, seating
 from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
 from referee_server.tables.entering import Entering
 from referee_server.tables.housekeeping import Housekeeper
 from referee_server.tables.lateness import LatenessMeter
-from referee_server.tables.rates import MESSAGES_BURST, MESSAGES_PER_S, STREAMS_BURST, STREAMS_PER_S, Bucket
+from referee_server.tables.presence import Presence
+from referee_server.tables.resuming import resumable
 from referee_server.tables.session import Session
+from referee_server.tables.steps import STEP_BUDGET_S, StepBudget
 from referee_server.tables.table import Table
+from referee_server.tables.watchers import Watchers, WatchLimits
 
 _log = structlog.get_logger(__name__)
 
@@ -55,10 +59,14 @@ class HallSettings:
     Attributes:
         practice: seats idle agents that take open seats with house bots.
         durable_power: waits for the disk at every commit (survives power loss), in a thread.
+        step_budget_s: how long the rules of a game may take for one step, in seconds.
+        watches: how many matches may be watched at once.
     """
 
     practice: bool = False
     durable_power: bool = False
+    step_budget_s: float = STEP_BUDGET_S
+    watches: WatchLimits = field(default_factory=WatchLimits)
 
 
 class Hall:
@@ -69,11 +77,13 @@ class Hall:
         journal: where everything is kept.
         committer: its only writer.
         meter: how late the referee is.
+        steps: runs whatever calls the rules of a game.
+        watchers: who watches matches.
         housekeeper: keeps the journal in order.
         entering: agents that are asked for their share in the cards of a tournament.
         draining: whether the service is shutting down: nothing new is asked or started.
-        on_attached: told the id of every agent that has connected.
-        on_ended: told the id of every match that has ended, once its end is stored.
+        presence: which agents are there.
+        on_ended: told the id of every match that has ended, once its end is stored; and of one that had to be let go.
         on_serving: told with False when the service cannot serve for now, and with True when it can again.
         stopped: set when the storage has failed; the service ends then.
     """
@@ -102,24 +112,22 @@ class Hall:
             in_thread=self.settings.durable_power,
             on_failure=self._storage_failed,
             on_stall=self._storage_stalled,
+            on_refused=self._match_refused,
         )
         self.meter = LatenessMeter(clock, self._seat_everybody)
+        self.steps = StepBudget(self.settings.step_budget_s)
+        self.watchers = Watchers(clock, self.settings.watches)
         self.draining = False
-        self.on_attached: list[Callable[[str], None]] = []
         self.on_ended: list[Callable[[str], None]] = []
         self.on_serving: Callable[[bool], None] = lambda serving: None
         self._stalled_us = 0
-        self._buckets: dict[str, Bucket] = {}
-        self._stream_buckets: dict[str, Bucket] = {}
         self.housekeeper = Housekeeper(journal, self.committer)
-        self.entering = Entering(clock, self.session_of)
+        self.presence = Presence(clock)
+        self.entering = Entering(clock, self.presence.session_of)
         self._random_bytes = random_bytes
         self._tables: dict[str, Table] = {}
-        self._sessions: dict[str, Session] = {}
-        self._arriving: dict[str, Session] = {}
         # Matches on their way to the journal, by request id.
         self._coming: dict[str, Table] = {}
-        self._somebody_came = asyncio.Event()
         self._practice_games = itertools.cycle(registry.names())
 
     # What tables need of it.
@@ -131,7 +139,7 @@ class Hall:
 
     def session_of(self, agent_id: str) -> Session | None:
         """Returns the agent's stream, if it has one."""
-        return self._sessions.get(agent_id)
+        return self.presence.session_of(agent_id)
 
     def stored_events(self, match_id: str) -> list[bytes]:
         """Returns the events of a match that are committed."""
@@ -148,14 +156,14 @@ class Hall:
 
     def ended(self, table: Table) -> None:
         """Takes note that a match has ended and its end is being stored."""
-        self.committer.then(lambda: self._clear(table))
+        self.committer.then(lambda: self._clear(table), table.match_id)
 
     def _clear(self, table: Table) -> None:
         self._tables.pop(table.match_id, None)
         for watch in tuple(self.on_ended):
             watch(table.match_id)
         for seat in table.match.seats:
-            session = self._sessions.get(seat.agent_id)
+            session = self.presence.sessions.get(seat.agent_id)
             if session is not None and session.tables.pop(table.match_id, None) is not None:
                 session.idle_since_us = self.clock.now_us()
                 if table.match.unstarted:
@@ -178,6 +186,22 @@ class Hall:
         why = RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written; the referee stops")
         self._close_all(why)
 
+    def _match_refused(self, match_id: str, error: Exception) -> None:
+        """Ends a match of which the journal takes nothing as it is; where not even that can be stored, lets it go."""
+        table = self._tables.get(match_id)
+        known = self.journal.match(match_id) is not None
+        if table is None or not known or isinstance(error, DamageError) or not table.refused(error):
+            # Like a match that cannot be resumed: it stays in the journal as it is, and the others are played on.
+            _log.error("match_refused", match_id=match_id, error=type(error).__name__)
+            if table is not None:
+                del self._tables[match_id]
+                table.let_go()
+                for watch in tuple(self.on_ended):
+                    watch(match_id)
+            for session in self.presence.sessions.values():
+                session.tables.pop(match_id, None)
+            self.later(self._seat_everybody)
+
     def _storage_stalled(self, stalled: bool) -> None:
         self.on_serving(not stalled)
         if stalled:
@@ -193,8 +217,8 @@ class Hall:
         self._seat_everybody()
 
     def _close_all(self, why: RefusedError) -> None:
-        for session in (*self._sessions.values(), *self._arriving.values()):
-            session.close(why)
+        self.presence.close_all(why)
+        self.watchers.close(why)
 
     # Matches.
 
@@ -203,11 +227,6 @@ class Hall:
         """The matches that have not ended, by id."""
         return self._tables
 
-    @property
-    def session_count(self) -> int:
-        """How many agents are connected."""
-        return len(self._sessions)
-
     def create(self, asked: match_pb2.MatchSpec, request_id: str = "") -> str:
         """Creates a match and returns its id. A repeat with the same request id returns the first one's.
 
@@ -215,7 +234,7 @@ class Hall:
             RefusedError: the spec is not one, or the request id was used for another.
         """
         self.check_storage()
-        settled, options = creation.settle(asked)
+        settled, options = self.steps.run(lambda: creation.settle(asked))
         if request_id:
             earlier = self._requested(request_id, asked, settled)
             if earlier is not None:
@@ -243,7 +262,7 @@ class Hall:
         self.check_storage()
         if origin.match_id in self._tables or self.journal.match(origin.match_id) is not None:
             return
-        settled, _ = creation.settle(asked)
+        settled, _ = self.steps.run(lambda: creation.settle(asked))
         self._open(origin, settled, creation.seats_of(settled, self.find_agent), "")
 
     def _open(
@@ -257,7 +276,8 @@ class Hall:
         match_id = origin.match_id
         now_ns = self.clock.wall_ns()
         event = creation.created(origin, settled, seats, now_ns)
-        table = Table(self, Machine(begin(event), origin.secret), settled.label, now_ns)
+        match = self.steps.run(lambda: begin(event))
+        table = Table(self, Machine(match, origin.secret), settled.label, now_ns)
         self._tables[match_id] = table
         failpoints.hit("match.create")
         self.committer.store(
@@ -278,7 +298,7 @@ class Hall:
             self.committer.then(lambda: self._coming.__delitem__(request_id))
         # Nothing of the match leaves before its creation is stored.
         self.committer.then(lambda: failpoints.hit("match.created"))
-        self.committer.then(table.begin)
+        self.committer.then(table.begin, match_id)
         self.committer.then(self._seat_everybody)
 
     def _requested(self, request_id: str, asked: match_pb2.MatchSpec, settled: match_pb2.MatchSpec) -> str | None:
@@ -337,7 +357,7 @@ class Hall:
         for record in records:
             self.committer.store(record)
         if records:
-            self.committer.then(lambda: self.housekeeper.archive(match_id))
+            self.committer.then(lambda: self.housekeeper.archive(match_id), match_id)
 
     def check_storage(self) -> None:
         """Refuses when nothing can be stored (STORAGE)."""
@@ -349,14 +369,7 @@ class Hall:
     def resume_all(self) -> int:
         """Takes up every match that was being played when the service last ended; returns how many."""
         count = 0
-        matches = self._rebuild_all()
-        for row in self.journal.running():
-            if row.damaged_at:
-                _log.error("match_damaged", match_id=row.match_id, place=row.damaged_at)
-                continue
-            match = matches.get(row.match_id)
-            if match is None or row.state in revealing.ENDED:
-                continue
+        for row, match in resumable(self.journal, self.steps):
             try:
                 self._resume(row, match)
             except Exception:
@@ -367,20 +380,6 @@ class Hall:
             count += 1
         failpoints.hit("start.resumed")
         return count
-
-    def _rebuild_all(self) -> dict[str, Match]:
-        """Returns the matches that go on, as the journal tells them; without those that cannot be rebuilt."""
-        matches: dict[str, Match | None] = {}
-        failed: set[str] = set()
-        for match_id, record in self.journal.running_events():
-            if match_id in failed:
-                continue
-            try:
-                matches[match_id] = rebuild(matches.get(match_id), record)
-            except Exception:
-                failed.add(match_id)
-                _log.exception("match_not_resumed", match_id=match_id)
-        return {match_id: match for match_id, match in matches.items() if match is not None and match_id not in failed}
 
     def _resume(self, row: MatchRow, match: Match) -> None:
         now_ns = self.clock.wall_ns()
@@ -403,27 +402,24 @@ class Hall:
         superseded = RefusedError(
             reason_pb.ERROR_REASON_SUPERSEDED, "a newer stream of this agent took over; do not reconnect"
         )
-        arriving = self._arriving.pop(agent_id, None)
+        arriving = self.presence.arriving.pop(agent_id, None)
         if arriving is not None:
             arriving.close(superseded)
-        old = self._sessions.get(agent_id)
+        old = self.presence.sessions.get(agent_id)
         if old is not None:
             old.close(superseded)
             self.detach(old)
         # Until all of its past is committed the stream is nobody's, so that nothing is handed to it twice.
-        self._arriving[agent_id] = session
+        self.presence.arriving[agent_id] = session
         await self.committer.settled()
         failpoints.hit("agent.attach")
-        if self._arriving.get(agent_id) is not session:
+        if self.presence.arriving.get(agent_id) is not session:
             return
-        del self._arriving[agent_id]
+        del self.presence.arriving[agent_id]
         if session.closed is not None:
             return
-        self._sessions[agent_id] = session
-        self._somebody_came.set()
+        self.presence.attached(session)
         self.entering.attached(agent_id)
-        for watch in tuple(self.on_attached):
-            watch(agent_id)
         for table in list(self._tables.values()):
             if table.seats_of(agent_id):
                 table.attach(session)
@@ -447,26 +443,6 @@ class Hall:
         match.result.digest = row.digest
         return [(seat.seat, match.result) for seat in match.seats if seat.agent_id == agent_id]
 
-    def bucket_of(self, session: Session) -> Bucket:
-        """Returns what limits an agent's messages; it outlives its streams, so that a new one is no new start."""
-        bucket = self._buckets.get(session.agent_id)
-        if bucket is None:
-            burst = MESSAGES_BURST + 2 * session.max_matches
-            bucket = self._buckets[session.agent_id] = Bucket(MESSAGES_PER_S, burst, self.clock.now_us())
-        return bucket
-
-    def check_stream(self, agent_id: str) -> None:
-        """Refuses an agent that begins streams all the time (RATE). The stream that it has, if any, stays."""
-        bucket = self._stream_buckets.get(agent_id)
-        if bucket is None:
-            bucket = self._stream_buckets[agent_id] = Bucket(STREAMS_PER_S, STREAMS_BURST, self.clock.now_us())
-        if not bucket.take(self.clock.now_us()):
-            raise RefusedError(
-                reason_pb.ERROR_REASON_RATE,
-                "this agent connects too often; wait longer between attempts",
-                retry_ms=bucket.wait_ms(),
-            )
-
     def flooded(self, session: Session, why: RefusedError) -> None:
         """Rules on an agent that sends far more than it is asked for, and ends its stream."""
         for table in list(session.tables.values()):
@@ -485,27 +461,14 @@ class Hall:
             self.committer.then(lambda: table.absent(agent_id))
 
     def end_stream(self, agent_id: str, why: RefusedError) -> None:
-        """Ends an agent's stream, if it has one."""
-        for session in (self._sessions.get(agent_id), self._arriving.get(agent_id)):
-            if session is not None:
-                session.close(why)
-
-    async def wait_for_sessions(self, count: int) -> None:
-        """Waits until that many agents are connected."""
-        while len(self._sessions) < count:
-            await self.somebody_came()
-
-    async def somebody_came(self) -> None:
-        """Waits until an agent connects."""
-        self._somebody_came.clear()
-        await self._somebody_came.wait()
+        """Ends an agent's stream, if it has one, and all that it watches."""
+        for session in self.presence.of(agent_id):
+            session.close(why)
+        self.watchers.end(agent_id, why)
 
     def detach(self, session: Session) -> None:
         """Takes note that a stream has ended; without effect if it is not its agent's stream any more."""
-        if self._arriving.get(session.agent_id) is session:
-            del self._arriving[session.agent_id]
-        if self._sessions.get(session.agent_id) is session:
-            del self._sessions[session.agent_id]
+        if self.presence.detached(session):
             self._drop(session)
 
     def _drop(self, session: Session) -> None:
@@ -525,11 +488,11 @@ class Hall:
         """Offers matches to agents that have room, fills open seats, and seats the idle for practice."""
         if self.committer.failed is not None or self.halted or self.meter.late:
             return
-        room = seating.Room(self._sessions, self._tables.values())
+        room = seating.Room(self.presence.sessions, self._tables.values())
         for table in list(self._tables.values()):
             seating.seat_agents(table, room)
         if self.settings.practice:
-            for session in sorted(self._sessions.values(), key=lambda one: one.idle_since_us):
+            for session in sorted(self.presence.sessions.values(), key=lambda one: one.idle_since_us):
                 rested = self.clock.now_us() >= session.rests_until_us
                 idle = not session.tables and session.agent_id not in room.awaited
                 if idle and session.hello.takes_open_seats and session.has_room and rested:
@@ -553,7 +516,7 @@ class Hall:
         """
         self.draining = True
         going = agent_pb.ServerItem(going_away=agent_pb.GoingAway(grace_ms=round(grace_s * 1_000)))
-        for session in self._sessions.values():
+        for session in self.presence.sessions.values():
             session.push(going)
         failpoints.hit("stop.drain")
         until_us = self.clock.now_us() + round(grace_s * 1_000_000)
@@ -565,7 +528,7 @@ class Hall:
     def _answers_to_come(self) -> bool:
         """Whether an answer can still come, and be stored: with the storage away, some were not even asked yet."""
         storing = not self.committer.stalled and self.committer.failed is None
-        return storing and any(session.open_count for session in self._sessions.values())
+        return storing and any(session.open_count for session in self.presence.sessions.values())
 
     async def close(self) -> None:
         """Ends all streams and waits until everything is stored. Matches at play go on at the next start.

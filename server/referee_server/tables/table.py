@@ -27,11 +27,13 @@ from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.owed import LIMITING, Owed
 from referee_server.tables.rates import LOSSES_BORNE
 from referee_server.tables.session import Session
+from referee_server.tables.steps import StepBudget
 
 _log = structlog.get_logger(__name__)
 
 _RETRY_US: Final = 5_000_000
-"""How soon it is tried again to end a match whose rules fail, in microseconds."""
+"""How soon it is tried again to end a match whose rules fail, in microseconds; the next time after twice that."""
+_LONGEST_RETRY_US: Final = 3_600_000_000
 _RECHECK_US: Final = 10_000
 """How soon a time limit that the referee may not enforce now is looked at again, in microseconds."""
 _ASKED_FOR: Final = (event_pb2.ANSWER_STATUS_ACCEPTED, event_pb2.ANSWER_STATUS_FAULTED)
@@ -47,6 +49,7 @@ class Host(Protocol):
     clock: Clock
     committer: Committer
     meter: LatenessMeter
+    steps: StepBudget
 
     @property
     def halted(self) -> bool:
@@ -91,6 +94,7 @@ class Table:
         self._owed = Owed(host.meter, len(machine.match.seats))
         self._unsaid: list[Callable[[], None]] = []
         self.broken = False
+        self._refusals = 0
 
     @property
     def now_us(self) -> int:
@@ -108,6 +112,13 @@ class Table:
     def is_held(self, seat: SeatState) -> bool:
         """Tells whether the match takes up one of its agent's places: from the offer on, or since it took the seat."""
         return self.is_offered(seat) or self.match.created.seats[seat.seat].kind == OPEN
+
+    def _then(self, callback: Callable[[], None]) -> None:
+        """Calls back once what was decided so far is stored, unless the journal refuses it."""
+        self._host.committer.then(callback, self.match_id)
+
+    def _tell_later(self, session: Session, item: agent_pb.ServerItem) -> None:
+        self._host.committer.tell(session, item, self.match_id)
 
     # Inputs.
 
@@ -141,7 +152,7 @@ class Table:
             return []  # the state in memory is not to be trusted; the match is about to end
         try:
             failpoints.hit("decide.before")
-            events = decide()
+            events = self._host.steps.run(decide)
             failpoints.hit("decide.after")
         except inputs.NotNowError:
             raise
@@ -164,7 +175,7 @@ class Table:
         item = agent_pb.ServerItem(verdict=verdict)
         told = [True]
         # Queued before it is known, so that it comes before the next question and before the end of the match.
-        self._host.committer.then(lambda: session.push(item) if told[0] else None)
+        self._then(lambda: session.push(item) if told[0] else None)
         judge(self, seat, answer, max(0, received_us - self._epoch_us), item.verdict)
         if self.broken and not self.match.over:
             # That the match is over is told once it is so in the journal too.
@@ -173,7 +184,7 @@ class Table:
         elif item.verdict.status not in _ASKED_FOR:
             told[0] = may_reply()
         if item.verdict.asked_again:
-            self._host.committer.tell(session, messages.decision(self.match, seat, self.now_us))
+            self._guarded(lambda: self._tell_question(session, seat))
 
     def accuse(self, agent_id: str, kind: match_pb2.FaultKind.ValueType) -> None:
         """Rules on what an agent did outside of its answers, where it still plays."""
@@ -208,7 +219,7 @@ class Table:
             if self.is_held(state):
                 session.tables[self.match_id] = self
             if self.is_offered(state):
-                self._host.committer.tell(session, messages.match_offered(match, seat))
+                self._tell_later(session, messages.match_offered(match, seat))
                 self._follow(session, seat)
             # Else it is offered when all have room for it, like any other.
             if state.gone_us is not None and not match.over:
@@ -237,7 +248,7 @@ class Table:
         """Sends the events to a stream that wants them: those it has missed, then new ones as they are stored."""
         if session.hello.wants_events:
             after = session.positions.get(self.match_id, 0)
-            feed = Feed(session, self.match_id, seat, self.match.game, after, self._host.stored_events)
+            feed = Feed(session, self.match_id, seat, self.match.game, after, self._host)
             self._feeds[seat] = feed
             self._host.committer.then(feed.start)
 
@@ -251,7 +262,7 @@ class Table:
                 continue
             session.tables[self.match_id] = self
             self.feed(inputs.OfferSeat(seat.seat))
-            self._host.committer.tell(session, messages.match_offered(self.match, seat.seat))
+            self._tell_later(session, messages.match_offered(self.match, seat.seat))
             self._follow(session, seat.seat)
 
     # What happens by itself.
@@ -290,8 +301,11 @@ class Table:
         bot = self._bots.get(seat)
         if bot is None or bot.name != name:
             bot = self._bots[seat] = bots.make(name, seed or self.machine.hidden_seed(seat))
+        self._took(self._host.steps.run(lambda: self._choice(bot, seat)))
+
+    def _choice(self, bot: bots.Bot, seat: int) -> list[event_pb2.MatchEvent]:
         question = self.match.question(seat)
-        self._took(self.machine.step(inputs.Choose(seat, question.number, bot.choose(question)), self.now_us))
+        return self.machine.step(inputs.Choose(seat, question.number, bot.choose(question)), self.now_us)
 
     def _ask(self, seat: int) -> None:
         session = self._host.session_of(self.match.seats[seat].agent_id)
@@ -303,13 +317,14 @@ class Table:
         # The way there and back is credited as far as the seat's quota goes.
         transit_us = min(session.transit_us, self.match.seats[seat].quota_us) if session is not None else 0
         self._owed.asked()
-        self._took(self.machine.step(inputs.Ask(seat, self._asking.waited_us, transit_us), self.now_us))
+        ask = inputs.Ask(seat, self._asking.waited_us, transit_us)
+        self._took(self._host.steps.run(lambda: self.machine.step(ask, self.now_us)))
         # An agent that is away is asked all the same: its clock runs, and it gets the question when it is back.
         if session is not None:
             self._hand_over(session, seat)
             self._owed.sent()
             offered_us = self.match.offered_us
-            self._host.committer.then(lambda: self._handed(offered_us))
+            self._then(lambda: self._handed(offered_us))
         else:
             self._asking.opened(None)
 
@@ -319,9 +334,12 @@ class Table:
             self._owed.handed(self.now_us - offered_us)
 
     def _hand_over(self, session: Session, seat: int) -> None:
-        question = messages.decision(self.match, seat, self.now_us)
+        self._tell_question(session, seat)
         self._asking.opened(session)
-        self._host.committer.tell(session, question)
+
+    def _tell_question(self, session: Session, seat: int) -> None:
+        question = self._host.steps.run(lambda: messages.decision(self.match, seat, self.now_us))
+        self._tell_later(session, question)
 
     def _took(self, events: list[event_pb2.MatchEvent]) -> None:
         """Sends events to the journal and, once they are there, to the seats that want them."""
@@ -330,7 +348,7 @@ class Table:
         match, committer = self.match, self._host.committer
         committer.store(EventsAdded(self.match_id, tuple([event.SerializeToString() for event in events])))
         if self._feeds:
-            committer.then(lambda: self._tell(events))
+            self._then(lambda: self._tell(events))
         if match.offered_us is None:
             self._asking.closed()
         kinds = {event.WhichOneof("payload") for event in events}
@@ -358,15 +376,18 @@ class Table:
 
     def _end(self) -> None:
         match, committer = self.match, self._host.committer
+        self._stop_waiting()
+        state = match_pb2.MatchState.Name(match.state).removeprefix("MATCH_STATE_")
+        final = match.revealed or not match.held_back
+        committer.store(SummaryChanged(self.match_id, state, self.summary().SerializeToString(), final=final))
+        self._then(self._tell_over)
+        self._host.ended(self)
+
+    def _stop_waiting(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._asking.stop_waiting()
-        state = match_pb2.MatchState.Name(match.state).removeprefix("MATCH_STATE_")
-        final = match.revealed or not match.held_back
-        committer.store(SummaryChanged(self.match_id, state, self.summary().SerializeToString(), final=final))
-        committer.then(self._tell_over)
-        self._host.ended(self)
 
     def _tell_over(self) -> None:
         failpoints.hit("match.over")
@@ -474,7 +495,20 @@ class Table:
 
     # The referee's own faults.
 
-    def _break(self, note: str = "") -> None:
+    def refused(self, error: Exception) -> bool:
+        """Takes note that the journal did not take what was decided. Returns whether the match can still be ended."""
+        self._refusals += 1
+        self._break(error=error)
+        return self._refusals == 1
+
+    def let_go(self) -> None:
+        """Stops playing, with nothing said and nothing stored; its agents are free for others."""
+        self.broken = True
+        self._feeds.clear()
+        self._asking.closed()
+        self._stop_waiting()
+
+    def _break(self, note: str = "", error: Exception | None = None) -> None:
         """Ends the match as the referee's fault, from what is stored: the state in memory is not to be trusted."""
         if self.broken:
             return
@@ -482,20 +516,24 @@ class Table:
         if not note:
             incident = uuid4().hex[:12]
             note = f"the referee failed; incident {incident}"
-            _log.exception("match_failed", match_id=self.match_id, incident=incident)
-        self._host.committer.then(lambda: self._stop_broken(note))
+            _log.error("match_failed", match_id=self.match_id, incident=incident, exc_info=error or True)
+        self._host.committer.then(lambda: self._stop_broken(note, _RETRY_US))
 
-    def _stop_broken(self, note: str) -> None:
+    def _stop_broken(self, note: str, retry_us: int) -> None:
         secret = self.machine.secret
         try:
-            machine = Machine(replay(parse(self._host.stored_events(self.match_id))), secret)
+            stored = parse(self._host.stored_events(self.match_id))
+            machine = Machine(self._host.steps.run(lambda: replay(stored)), secret)
             if machine.match.over:
                 return  # its end is stored: it was that which was being told
-            events = machine.step(inputs.Stop(match_pb2.END_REASON_REFEREE_FAULT, note), self.now_us)
+            stop = inputs.Stop(match_pb2.END_REASON_REFEREE_FAULT, note)
+            events = self._host.steps.run(lambda: machine.step(stop, self.now_us))
         except Exception:
             # The rules fail even over what is stored. It may be a passing trouble; else the next start tries again.
+            # Ever more rarely: rules that never return hold up everybody each time.
             _log.exception("match_not_stopped", match_id=self.match_id)
-            self._host.clock.call_at(self._host.clock.now_us() + _RETRY_US, lambda: self._stop_broken(note))
+            again = min(2 * retry_us, _LONGEST_RETRY_US)
+            self._host.clock.call_at(self._host.clock.now_us() + retry_us, lambda: self._stop_broken(note, again))
             return
         self.machine, self.match = machine, machine.match
         self._took(events)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from referee_server.tournament.intervals import by_board, means
 from referee_server.tournament.model import Interval, Outcome
 
-LEAST_SETS: Final = 2
+LEAST_SETS: Final = 6
 """Board sets below which nothing can be said."""
 
 _Key: TypeAlias = tuple[str, int | str]

@@ -25,6 +25,7 @@ _AHEAD: Final = 512
 who is slow, few enough for who comes late. Never to be changed: when late entrants enter depends on it."""
 
 WAITING: Final = "WAITING"
+STARTING: Final = "STARTING"
 RUNNING: Final = "RUNNING"
 PAUSED: Final = "PAUSED"
 FINISHED: Final = "FINISHED"
@@ -198,7 +199,8 @@ class Book:
         match event.WhichOneof("payload"):
             case "tournament_started":
                 self.started = event.tournament_started
-                self.state = RUNNING
+                if self.state != PAUSED:
+                    self.state = RUNNING
             case "table_ended":
                 self._table_ended(event.table_ended)
             case "entrant_entered":
@@ -210,7 +212,7 @@ class Book:
             case "tournament_paused":
                 self.state = PAUSED
             case "tournament_continued":
-                self.state = RUNNING if self.started is not None else WAITING
+                self.state = RUNNING if self.started is not None else STARTING
             case "tournament_changed":
                 self._change(event.tournament_changed)
             case "tournament_ended":

@@ -164,7 +164,8 @@ class Running(_Part):
 
     Attributes:
         concurrency: how many tables at once, at most.
-        share: how many of them one entrant may sit at, at most; 0: as many as there are.
+        share: how many of them one entrant may sit at, at most; 0: three quarters, or all where one table seats
+            everybody.
         attempts: how often a table is played that ends through the referee's own fault, at most.
         start_at_once: how many local programs start up at the same time.
         auto_play: whether decisions of which everybody can tell that they are forced are played by the referee.

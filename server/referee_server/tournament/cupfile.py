@@ -123,6 +123,8 @@ def _problem(error: Any) -> Problem:
     path = ".".join(part if part.isidentifier() or part.isdigit() else shown(part) for part in place)
     if error["type"] == "value_error":
         return Problem(path, str(error["ctx"]["error"]))
+    if error["type"] == "literal_error":
+        return Problem(path, f"it is {error['ctx']['expected']}, not {shown(error['input'])}")
     said = _SAID.get(error["type"]) or error["msg"][:1].lower() + error["msg"][1:]
     if error["type"] in ("missing", "extra_forbidden"):
         return Problem(path, said)

@@ -10,13 +10,19 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cache
 from operator import itemgetter, mul
-from typing import TypeVar
+from statistics import NormalDist
+from typing import Final, TypeVar
 
 from referee_server.tournament.model import Interval, Outcome
+from referee_server.tournament.student import quantile
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
+
+LEAST_SETS: Final = 6
+"""Board sets below which there is no interval: so few of them say too little about what others would do."""
 
 _NOTHING = (0.0, 0.0)
 
@@ -58,19 +64,20 @@ def bootstrap(
     Args:
         units: what is drawn again as a whole; a unit is everything that belongs to one board set.
         figure: gives the figures of any selection of units, always the same number of finite ones.
-        resamples: how many selections to draw; without any, and with fewer than two units, both ends are the figure.
+        resamples: how many selections to draw; without any, and with fewer than `LEAST_SETS` units, both ends are the
+            figure.
         seed: what the draws follow from.
-        confidence: share of the resamples that lie within, above 0 and below 1.
+        confidence: how sure it is that the interval holds the figure, above 0 and below 1.
     """
     values = figure(units)
     samples: list[list[float]] = [[] for _ in values]
-    if len(units) > 1:
+    if len(units) >= LEAST_SETS:
         for resample in range(resamples):
             for sample, value in zip(
                 samples, figure([units[i] for i in drawn(len(units), seed, resample)]), strict=True
             ):
                 sample.append(value)
-    return [_interval(value, sample, confidence) for value, sample in zip(values, samples, strict=True)]
+    return [_interval(value, sample, confidence, len(units)) for value, sample in zip(values, samples, strict=True)]
 
 
 def means(
@@ -88,11 +95,11 @@ def means(
         fixed: by key, what is added in every resample as well, such as byes.
         resamples: how many selections to draw.
         seed: what the draws follow from.
-        confidence: share of the resamples within; by key if it is a function.
+        confidence: how sure it is that the interval holds the figure; by key if it is a function.
 
     Returns:
         By key of the units and of `fixed`, in the order of their first appearance. A key of weight 0 has
-        mean 0; one that appears in fewer than two units has both ends at its mean.
+        mean 0; one that appears in fewer than `LEAST_SETS` units has both ends at its mean.
     """
     columns: dict[K, tuple[list[int], list[float], list[float]]] = {}
     for number, unit in enumerate(units):
@@ -105,7 +112,7 @@ def means(
     samples: dict[K, list[float]] = {}
     varying = []
     for key, (at, amounts, weights) in columns.items():
-        if len(at) > 1:
+        if len(at) >= LEAST_SETS:
             more, heavier = constant.get(key, _NOTHING)
             varying.append((itemgetter(*at), amounts, weights, more, heavier, samples.setdefault(key, [])))
     for resample in range(resamples if varying else 0):
@@ -119,18 +126,29 @@ def means(
                 sample.append((sum(map(mul, picked, amounts)) + more) / weight)
     result = {}
     for key in dict.fromkeys((*columns, *constant)):
-        _, amounts, weights = columns.get(key, ([], [], []))
+        at, amounts, weights = columns.get(key, ([], [], []))
         more, heavier = constant.get(key, _NOTHING)
         weight = sum(weights) + heavier
         value = (sum(amounts) + more) / weight if weight else 0.0
         share = confidence(key) if callable(confidence) else confidence
-        result[key] = _interval(value, samples.get(key, []), share)
+        result[key] = _interval(value, samples.get(key, []), share, len(at))
     return result
 
 
-def _interval(value: float, sample: list[float], confidence: float) -> Interval:
+def _interval(value: float, sample: list[float], confidence: float, units: int) -> Interval:
     if not sample:
         return Interval(value, value, value)
     sample.sort()
-    tail = (1 - confidence) / 2
+    tail = _tail(confidence, units)
     return Interval(value, percentile(sample, tail), percentile(sample, 1 - tail))
+
+
+@cache
+def _tail(confidence: float, units: int) -> float:
+    """Returns what share of the resamples lies beyond each end.
+
+    Drawn again, n units spread too little by √((n-1)/n), and their tails are too thin; Student's quantile in place of
+    the normal one makes up for both (the expanded percentile interval of Hesterberg).
+    """
+    reach = quantile((1 + confidence) / 2, units - 1) * (units / (units - 1)) ** 0.5
+    return NormalDist().cdf(-reach)

@@ -25,14 +25,16 @@ def snapshot(book: Book, resamples: int) -> Callable[[], list[Standing]]:
     """Returns what works the standings out as they are now: for a thread, while the tournament goes on."""
     plan = plan_of(book.cup, book.created.commitment)
     tables = tables_a_group(plan)
+    worth = bye_worth(plan)
     return partial(
         standings,
         book.counted,
         len(book.cup.entrant),
         lowest_wins=book.cup.rules.lowest_wins,
         byes=dict(book.scheduler.byes),
-        bye_points=bye_worth(plan) / tables,
-        bye_tables=tables,
+        bye_points=worth / tables,
+        # A bye that is worth nothing, because everybody has as many in the end, is no table at which nothing was won.
+        bye_tables=tables if worth else 0,
         withdrawn=set(book.withdrawn),
         eliminated=dict(book.scheduler.eliminated),
         resamples=resamples,

@@ -62,7 +62,7 @@ async def _session(service: Service, agent: Agent, setting: Setting) -> Session:
         except RefusedError:
             pass
         else:
-            session = service.hall.session_of(row.agent_id)
+            session = service.hall.presence.session_of(row.agent_id)
             if session is not None:
                 return session
         if agent.exit is not None:

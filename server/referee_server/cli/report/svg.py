@@ -108,9 +108,9 @@ def room(texts: Iterable[str], most: float = math.inf) -> float:
 
 def ticks(low: float, high: float, about: int = 6) -> list[float]:
     """Returns round figures, evenly spaced, that lie in a range; about so many, and the ends if the range is empty."""
-    if not high > low:
-        return [low]
     raw = (high - low) / about
+    if not raw > 1e-12 * max(abs(low), abs(high), 1e-200):
+        return [low]  # no width, or none that could be told
     unit = 10.0 ** math.floor(math.log10(raw))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)

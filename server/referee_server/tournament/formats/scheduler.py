@@ -206,8 +206,10 @@ class Scheduler:
             number: the round; without it the next that is paired.
 
         Raises:
-            ValueError: an entrant that is unknown or left before, or a round that is paired.
+            ValueError: an entrant that is unknown or left before, a round that is paired, or a knock-out that is over.
         """
+        if self._format.decided_by_play and self.complete:
+            raise ValueError("the tournament is over: nobody can leave it")
         number = self._round if number is None else number
         if entrant not in self._from or entrant in self._until:
             raise ValueError(f"entrant {entrant} is not in the tournament")

@@ -39,6 +39,8 @@ class _TournamentStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tourn
     """All tables have ended."""
     TOURNAMENT_STATE_CANCELLED: _TournamentState.ValueType  # 5
     """Ended by the host."""
+    TOURNAMENT_STATE_STARTING: _TournamentState.ValueType  # 6
+    """It waits for its agents."""
 
 class TournamentState(_TournamentState, metaclass=_TournamentStateEnumTypeWrapper):
     """States of a tournament. May grow."""
@@ -55,6 +57,8 @@ TOURNAMENT_STATE_FINISHED: TournamentState.ValueType  # 4
 """All tables have ended."""
 TOURNAMENT_STATE_CANCELLED: TournamentState.ValueType  # 5
 """Ended by the host."""
+TOURNAMENT_STATE_STARTING: TournamentState.ValueType  # 6
+"""It waits for its agents."""
 Global___TournamentState: _TypeAlias = TournamentState  # noqa: Y015
 
 @_typing.final
