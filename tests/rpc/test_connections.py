@@ -185,7 +185,7 @@ def test_streams_that_are_reset_as_soon_as_they_are_opened_leave_nothing_behind(
     # As long as more streams are being taken down than there may be, new ones are refused.
     while not peer.answered(peer.call(GETS, getting(match_id), more=HOST)):
         referee.quiet()
-    until(lambda: referee.do(lambda: referee.hall.session_count) == 2, referee)
+    until(lambda: referee.do(lambda: len(referee.hall.presence.sessions)) == 2, referee)
     until(lambda: referee.do(lambda: len(asyncio.all_tasks())) <= tasks, referee)
     bert.answer(asked)
     bert.wait("verdict")

@@ -68,7 +68,7 @@ def test_an_agent_revoked_while_its_first_message_is_on_the_way_is_told_so(
     anna = agent()
     anna.send(item(hello=agent_pb.Hello(protocol_version=1, name="anna")))
 
-    until(lambda: referee.do(lambda: referee.hall.session_count) == 1, referee)
+    until(lambda: referee.do(lambda: len(referee.hall.presence.sessions)) == 1, referee)
     client.registry.RevokeAgent(registry_pb.RevokeAgentRequest(agent="anna"), metadata=HOST, timeout=9)
     assert anna.end()[:2] == (StatusCode.UNAUTHENTICATED, "CREDENTIAL_REVOKED")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -49,11 +50,28 @@ class Patience:
     idle_s: float = 300.0
 
 
+_MOST: Final = 2**31 - 1
+"""The largest number that the library takes."""
+
+
+def most_connections(descriptors: int) -> int:
+    """Returns how many connections are let in at once: a quarter of the descriptors is left for everything else.
+
+    Without such a limit connections would take the last one, and the referee could neither read a log nor start an
+    agent. Whoever comes when there are as many is closed at once, and may come again.
+
+    Args:
+        descriptors: how many the process may have open, negative for as many as it likes.
+    """
+    return _MOST if descriptors < 0 else max(1, min(_MOST, descriptors * 3 // 4))
+
+
 def options(patience: Patience) -> tuple[tuple[str, int], ...]:
     """Returns the channel arguments of the server."""
     return (
         # On by default, it lets a second referee bind the same port without an error and take half of the agents.
         ("grpc.so_reuseport", 0),
+        ("grpc.max_allowed_incoming_connections", most_connections(resource.getrlimit(resource.RLIMIT_NOFILE)[0])),
         ("grpc.max_concurrent_streams", 64),
         # The last byte over the limit is ours to refuse with a reason; the library refuses the rest.
         ("grpc.max_receive_message_length", MAX_REQUEST_BYTES + 1),

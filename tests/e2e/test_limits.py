@@ -1,0 +1,97 @@
+"""A service that may not have more: of descriptors, and of memory."""
+
+from __future__ import annotations
+
+import json
+import resource
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from rpc.http2 import Peer
+
+from .kit import REFEREE, Home, Process, until
+
+DESCRIPTORS = 128
+
+
+@pytest.fixture
+def held() -> Iterator[ExitStack]:
+    """Connections that are held open; to be closed before the end of a test, or else there."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def serve(home: Home) -> tuple[Process, str]:
+    """Starts a service with few descriptors, and an agent that plays one match after the other there."""
+    limited = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh", *REFEREE]
+    # Nobody here answers when a connection is probed.
+    service = home.spawn([*limited, "serve", "--listen", "127.0.0.1:0", "--practice", "--keepalive", "600"])
+    address = json.loads(service.wait_for('"event": "listening"'))["address"]
+    home.agent("first", address, "anna")
+    play_on(service)
+    return service, address
+
+
+def play_on(service: Process) -> None:
+    """Waits until some matches more have been created: the agent gets the next when it has played the one before."""
+
+    def created() -> int:
+        return sum('"event": "match_created"' in line for line in service.lines)
+
+    before = created()
+    until(lambda: created() >= before + 3, what="matches go on")
+
+
+def descriptors(service: Process) -> int:
+    return len(list(Path(f"/proc/{service.popen.pid}/fd").iterdir()))
+
+
+def connect(port: int, held: ExitStack) -> bool:
+    """Opens a connection; returns whether it was let in."""
+    peer = held.enter_context(Peer(port))
+    with suppress(ConnectionError, AssertionError):
+        peer.greet()
+        return True
+    return False
+
+
+def served(home: Home, address: str) -> bool:
+    return home.run("agents", "list", "--connect", address).code == 0
+
+
+def test_connections_leave_descriptors_to_the_rest_and_who_is_one_too_many_is_turned_away(
+    home: Home, held: ExitStack
+) -> None:
+    service, address = serve(home)
+    port = int(address.rpartition(":")[2])
+    let_in = [connect(port, held) for _ in range(DESCRIPTORS)]
+    assert DESCRIPTORS // 2 < sum(let_in) < DESCRIPTORS
+    assert descriptors(service) < DESCRIPTORS
+    play_on(service)
+    done = home.run("agents", "list", "--connect", address)
+    assert (done.code, done.err.count("\n")) == (69, 1)
+    held.close()
+    until(lambda: served(home, address), what="new connections are let in again")
+    assert service.stop() == 0
+    assert "Traceback" not in service.output
+    assert home.ok("verify", "--all").out
+
+
+def test_without_a_descriptor_left_matches_go_on_and_new_connections_wait(home: Home, held: ExitStack) -> None:
+    service, address = serve(home)
+    # Fewer than it was told of at its start, as if something else in it had taken them.
+    resource.prlimit(service.popen.pid, resource.RLIMIT_NOFILE, (descriptors(service), DESCRIPTORS))
+    waiting = [held.enter_context(Peer(int(address.rpartition(":")[2]))) for _ in range(10)]
+    play_on(service)
+    resource.prlimit(service.popen.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+    for peer in waiting:
+        peer.greet()
+    assert served(home, address)
+    play_on(service)
+    held.close()
+    assert service.stop() == 0
+    assert "Traceback" not in service.output
+    assert home.ok("verify", "--all").out
