@@ -24,11 +24,17 @@ def held() -> Iterator[ExitStack]:
         yield stack
 
 
+def limited(descriptors: int) -> list[str]:
+    """Returns the beginning of a command that may have no more than so many descriptors."""
+    return ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *REFEREE]
+
+
 def serve(home: Home) -> tuple[Process, str]:
     """Starts a service with few descriptors, and an agent that plays one match after the other there."""
-    limited = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh", *REFEREE]
     # Nobody here answers when a connection is probed.
-    service = home.spawn([*limited, "serve", "--listen", "127.0.0.1:0", "--practice", "--keepalive", "600"])
+    service = home.spawn(
+        [*limited(DESCRIPTORS), "serve", "--listen", "127.0.0.1:0", "--practice", "--keepalive", "600"]
+    )
     address = json.loads(service.wait_for('"event": "listening"'))["address"]
     home.agent("first", address, "anna")
     play_on(service)
@@ -60,6 +66,14 @@ def connect(port: int, held: ExitStack) -> bool:
 
 def served(home: Home, address: str) -> bool:
     return home.run("agents", "list", "--connect", address).code == 0
+
+
+@pytest.mark.parametrize("few", [16, 63])
+def test_with_too_few_descriptors_it_does_not_start_and_says_so(home: Home, few: int) -> None:
+    service = home.spawn([*limited(few), "serve", "--listen", "127.0.0.1:0"])
+    assert service.wait() == 70
+    assert f"only {few} files and connections may be open at once; allow at least 64" in service.output
+    assert len(service.lines) == 1
 
 
 def test_connections_leave_descriptors_to_the_rest_and_who_is_one_too_many_is_turned_away(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from referee_server import failpoints
+from referee_server.cli.mounts import MOUNTS, file_system_of, is_network
 from referee_server.cli.output import ExitCode, fail
 from referee_server.journal import (
     DataInUseError,
@@ -28,12 +29,17 @@ _MARK_TEXT: Final = "This folder belongs to a referee. Format 1.\n"
 class DataFolder:
     """A folder with everything that a referee keeps.
 
+    Args:
+        path: where it is.
+        mounts: the system's list of what is mounted.
+
     Attributes:
         path: where it is.
         notes: what opening it brought up that its host should know.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, mounts: Path = MOUNTS) -> None:
+        self._mounts = mounts
         self.path = Path(path)
         self.notes: list[str] = []
         self.journal_path = self.path / "journal.db"
@@ -56,6 +62,7 @@ class DataFolder:
                     failpoints.hit("start.mark")
                     file.write(_MARK_TEXT)
             self._check_mark()
+            self._look_for_network()
             failpoints.hit("start.open")
             return SqliteJournal(self.journal_path, durability=durability, warn=self.notes.append)
         except DataInUseError:
@@ -84,6 +91,14 @@ class DataFolder:
             fail(f"{self.path}: {error}", ExitCode.STORAGE)
         except OSError as error:
             fail(f"{self.path} cannot be read: {error.strerror}", ExitCode.DATA)
+
+    def _look_for_network(self) -> None:
+        kind = file_system_of(self.path, self._mounts)
+        if kind is not None and is_network(kind):
+            self.notes.append(
+                f"{self.path} is on a network file system ({kind}): use it from this machine alone, since locks and "
+                "the journal's shared memory may not reach another, and expect slow commits; a local disk is better"
+            )
 
     def _marked(self) -> bool:
         """Tells whether the folder bears a whole mark; whoever made it may have been killed over it."""

@@ -15,14 +15,15 @@ from referee_server.cli.conformance.command import conformance
 from referee_server.cli.cup_commands import CUP_COMMANDS
 from referee_server.cli.data import default_path
 from referee_server.cli.output import ExitCode, Failure
+from referee_server.installation import misfits_here
 
 if TYPE_CHECKING:
     from referee_client import Tls
 
 _EXIT_CODES = """\b
 Exit codes: 0 done; 1 a log does not hold, or a match ended without a result; 2 wrong usage; 66 no such match or file;
-69 no referee at that address; 73 unusable data folder; 74 storage failed; 75 port or data in use; 77 not permitted;
-78 a tournament's file is not right; 130 interrupted."""
+69 no referee at that address; 70 an installation that does not fit; 73 unusable data folder; 74 storage failed;
+75 port or data in use; 77 not permitted; 78 a tournament's file is not right; 130 interrupted."""
 
 _data = click.option(
     "--data",
@@ -58,7 +59,12 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON lines i
 
 
 class _Commands(click.Group):
-    """Keeps click from making an exit code of its own out of a closed pipe."""
+    """Lets no command begin on what does not fit, and keeps click from making an exit code out of a closed pipe."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        if cmd.callback is not None:
+            cmd.callback = _on_what_fits(cmd.callback)
+        super().add_command(cmd, name)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -67,6 +73,28 @@ class _Commands(click.Group):
         except BrokenPipeError:
             raise _PipeClosedError from None
         return done
+
+
+def _on_what_fits(command: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(command)
+    def checked(*given: Any, **named: Any) -> Any:
+        if lines := misfits_here():
+            raise _UnfitError(lines)
+        return command(*given, **named)
+
+    return checked
+
+
+class _UnfitError(Exception):
+    """The referee cannot run on what is installed here.
+
+    Attributes:
+        lines: what does not fit, each in a line.
+    """
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__(*lines)
+        self.lines = lines
 
 
 class _PipeClosedError(Exception):
@@ -399,6 +427,10 @@ def run(argv: Sequence[str] | None = None) -> int:
     except Failure as failure:
         print(f"referee: {failure.message}", file=sys.stderr)
         return failure.code
+    except _UnfitError as unfit:
+        for line in unfit.lines:
+            print(f"referee: {line}", file=sys.stderr)
+        return ExitCode.UNFIT
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message())
         return ExitCode.USAGE

@@ -26,6 +26,8 @@ class ExitCode(IntEnum):
     """No such match, agent or file."""
     UNREACHABLE = 69
     """No referee answers at that address."""
+    UNFIT = 70
+    """Python or a library is of a version that does not fit, or the system allows too little."""
     DATA = 73
     """The data folder cannot be used."""
     STORAGE = 74

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 import grpc
 import structlog
@@ -27,6 +28,9 @@ from referee_server.tables.hall import Hall, HallSettings
 from referee_server.tournament.book import Book
 
 _log = structlog.get_logger(__name__)
+
+LEAST_DESCRIPTORS: Final = 64
+"""How many descriptors a service has to be allowed; a third of it is in use before anybody connects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,23 @@ class ServiceSettings:
     programs: ProgramSettings | None = None
 
 
+def check_descriptors(allowed: int) -> None:
+    """Refuses to start with so few descriptors that the library would end the process.
+
+    Args:
+        allowed: how many the process may have open, negative for as many as it likes.
+
+    Raises:
+        Failure: that.
+    """
+    if 0 <= allowed < LEAST_DESCRIPTORS:
+        raise Failure(
+            f"only {allowed} files and connections may be open at once; allow at least {LEAST_DESCRIPTORS}, and more "
+            "for many agents: ulimit -n 4096",
+            ExitCode.UNFIT,
+        )
+
+
 class Service:
     """Opens on entering, stops on leaving.
 
@@ -126,6 +147,7 @@ class Service:
 
     async def __aenter__(self) -> Self:
         settings = self._settings
+        check_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         host, _, _ = settings.address.rpartition(":")
         tls = settings.tls.read() if settings.tls is not None else None
         journal = self._data.open(settings.durability)
