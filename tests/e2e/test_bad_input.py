@@ -244,6 +244,35 @@ def test_a_spoiled_journal_is_refused_and_kept(home: Home, spoil: Callable[[Path
     assert (home.data / "journal.db").read_bytes() == before
 
 
+NOT_TEXT = "x\udcff"  # a byte that is not UTF-8, as an argument holds it
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("match", "regicide", *TWO.split(), "--label", NOT_TEXT),
+        ("match", "regicide", "--seat", f"agent:{NOT_TEXT}", "--seat", "first"),
+        ("cancel", NOT_TEXT),
+        ("agents", "add", NOT_TEXT),
+        ("agents", "revoke", NOT_TEXT),
+        ("agent", "first", "--name", NOT_TEXT),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]).replace(NOT_TEXT, "x"),
+)
+def test_bytes_that_are_not_text_are_no_text_for_the_network(home: Home, arguments: tuple[str, ...]) -> None:
+    service = home.serve()
+    connect = ("--connect", service.address) if arguments[0] == "agent" else ()
+    one_line(home.run(*arguments, *connect), 2, "'x\\udcff' is not text in UTF-8")
+
+
+def test_bytes_that_are_not_text_may_be_part_of_a_path(home: Home) -> None:
+    folder = home.path / NOT_TEXT
+    service = home.serve(data=folder)
+    home.ok("match", "regicide", *TWO.split(), "--data", folder)
+    service.stop()
+    home.ok("verify", "--all", "--data", folder)
+
+
 # The host's credential.
 
 

@@ -41,14 +41,15 @@ def serve(home: Home) -> tuple[Process, str]:
     return service, address
 
 
+def created(service: Process) -> list[str]:
+    """Returns the matches that a service has said it created."""
+    return [json.loads(line)["match_id"] for line in list(service.lines) if '"event": "match_created"' in line]
+
+
 def play_on(service: Process) -> None:
     """Waits until some matches more have been created: the agent gets the next when it has played the one before."""
-
-    def created() -> int:
-        return sum('"event": "match_created"' in line for line in service.lines)
-
-    before = created()
-    until(lambda: created() >= before + 3, what="matches go on")
+    before = len(created(service))
+    until(lambda: len(created(service)) >= before + 3, what="matches go on")
 
 
 def descriptors(service: Process) -> int:
@@ -58,7 +59,7 @@ def descriptors(service: Process) -> int:
 def connect(port: int, held: ExitStack) -> bool:
     """Opens a connection; returns whether it was let in."""
     peer = held.enter_context(Peer(port))
-    with suppress(ConnectionError, AssertionError):
+    with suppress(ConnectionError, TimeoutError, AssertionError):
         peer.greet()
         return True
     return False
@@ -108,4 +109,27 @@ def test_without_a_descriptor_left_matches_go_on_and_new_connections_wait(home: 
     held.close()
     assert service.stop() == 0
     assert "Traceback" not in service.output
+    assert home.ok("verify", "--all").out
+
+
+@pytest.mark.parametrize("limit", [resource.RLIMIT_DATA, resource.RLIMIT_AS], ids=["data", "address space"])
+def test_without_memory_it_ends_as_if_killed_and_the_next_start_goes_on(
+    home: Home, held: ExitStack, limit: int
+) -> None:
+    service = home.serve("--practice")
+    agent = home.agent("first", service.address, "anna")
+    play_on(service)
+    # Where it ends depends on who asks for memory first: the journal (which stops the service), or a library.
+    resource.prlimit(service.popen.pid, limit, (1, resource.RLIM_INFINITY))
+    with suppress(ConnectionError):
+        while service.popen.poll() is None:
+            connect(int(service.address.rpartition(":")[2]), held)
+    assert service.wait() != 0
+    held.close()
+    again = home.serve("--practice", listen=service.address)
+    play_on(again)
+    assert agent.popen.poll() is None
+    assert again.stop() == 0
+    stored = {row["match"]: row["state"] for row in home.ok("matches", "--json").rows()}
+    assert {stored[match_id] for match_id in created(service)} == {"finished"}
     assert home.ok("verify", "--all").out

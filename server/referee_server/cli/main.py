@@ -438,6 +438,12 @@ def run(argv: Sequence[str] | None = None) -> int:
         command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "referee"
         print(f"{command}: {' '.join(error.format_message().split())}", file=sys.stderr)
         return ExitCode.USAGE
+    except UnicodeEncodeError as error:
+        # How Python hands on bytes of an argument that are not UTF-8. As part of a path they would be welcome.
+        if error.reason != "surrogates not allowed":
+            raise
+        print(f"referee: {error.object!a} is not text in UTF-8", file=sys.stderr)
+        return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     except _PipeClosedError:
