@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import resource
 import sys
 import tempfile
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 from crash.kill import SERVICE, Kills, at_failpoint, at_random, twice
 from crash.world import World
 
-from . import frozen, load, memory, restart, watchers
+from . import connections, frozen, load, memory, restart, watchers
 
 _DOUBLE_EVERY = 20
 _SAY_EVERY_S = 10.0
@@ -75,6 +76,20 @@ def _frozen(arguments: argparse.Namespace, folder: Path) -> bool:
     return found.noticed_s <= frozen.LIMIT_S
 
 
+def _connections(arguments: argparse.Namespace, folder: Path) -> bool:
+    # As many as the system allows: this process holds one end of each, and the referee the other.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    found = connections.measure(folder, arguments.silent, arguments.resets, _say)
+    print(f"connections: {found}")
+    return (
+        found.closed_s <= connections.CLOSED_LIMIT_S
+        and found.served_s <= connections.CLOSED_LIMIT_S
+        and found.leak <= connections.LEAK_LIMIT
+        and found.faults == 0
+    )
+
+
 def _memory(arguments: argparse.Namespace, folder: Path) -> bool:
     found = memory.measure(folder, arguments.pieces, arguments.matches, _say)
     print(f"memory: {found}")
@@ -99,6 +114,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("watchers", _watchers, "Watchers that never read, and what they cost.", count=1_000, turns=3, seconds=10.0)
     add("restart", _restart, "Kill with many matches in flight; time until all go on.", matches=1_000, hold=25)
     add("frozen", _frozen, "Freeze an agent; time until it is noticed.")
+    add("connections", _connections, "Thousands of connections for no good.", silent=10_000, resets=100_000)
     add("memory", _memory, "Cost of a match and memory, first and last.", pieces=10, matches=1_000)
 
 

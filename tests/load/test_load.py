@@ -11,7 +11,7 @@ import pytest
 
 from crash.referee import ROOT
 
-from . import load, memory, restart, watchers
+from . import connections, load, memory, restart, watchers
 
 
 def test_instant_agents_with_little_time_lose_none(tmp_path: Path) -> None:
@@ -31,12 +31,18 @@ def test_watchers_that_never_read_cost_nobody_a_decision(tmp_path: Path) -> None
     assert found.rate > 0.2
 
 
+def test_connections_for_no_good_cost_nobody_a_decision(tmp_path: Path) -> None:
+    found = connections.measure(tmp_path, silent=100, resets=1_000)
+    assert found.faults == 0
+    assert found.decisions > 0
+
+
 def test_the_cost_of_matches_is_measured_by_pieces(tmp_path: Path) -> None:
     found = memory.measure(tmp_path, pieces=3, piece=10)
     assert len(found.cpu_s) == len(found.rss) == 3
 
 
-@pytest.mark.parametrize("command", ["kill", "load", "watchers", "restart", "frozen", "memory"])
+@pytest.mark.parametrize("command", ["kill", "load", "watchers", "restart", "frozen", "connections", "memory"])
 def test_every_run_can_be_called(command: str) -> None:
     done = subprocess.run(
         [str(ROOT / "scripts" / "soak"), command, "--help"],
