@@ -312,6 +312,8 @@ def test_who_reconnects_resumes_without_losing_or_doubling_an_event(
     client: Client, agent: Make, referee: Referee
 ) -> None:
     match_id, (anna, bert) = started(client, agent, hello={"wants_events": True}, options={"deals": 10})
+    # Who is lost before he has been heard to be ready is waited for, for ever where the clock stands still.
+    until(lambda: bool(anna.all("decision") or bert.all("decision")), referee)
     told: list[event_pb2.MatchEvent] = []
     stream = bert
     for _ in range(5):
