@@ -218,3 +218,10 @@ def test_house_bots_go_by_their_own_names() -> None:
 )
 def test_figures_of_a_column_have_their_intervals_in_one_form(intervals: list[Interval], said: list[str]) -> None:
     assert spreads(intervals) == said
+
+
+@pytest.mark.parametrize("form", ["txt", "md", "json"])
+def test_the_master_secret_stands_beside_the_commitment_once_there_is_one(form: str) -> None:
+    ended = cup()
+    assert ended.master in FORMS[form](ended)
+    assert "master secret" not in FORMS[form](replace(ended, master=""))
