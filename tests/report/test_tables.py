@@ -179,7 +179,7 @@ def test_what_is_not_a_number_is_null_in_json_and_a_dash_on_the_terminal() -> No
 
 def test_a_comparison_comes_right_after_the_standings() -> None:
     report = cup()
-    text = as_text(replace(report, comparison=duel(report.outcomes, "greedy is ahead beyond doubt.")))
+    text = as_text(replace(report, comparison=duel(report.outcomes, "greedy is ahead beyond doubt")))
     assert text.index("Standings") < text.index("greedy is ahead beyond doubt.") < text.index("Crosstable")
     assert re.search(r"greedy +random +5 +\d\.\d\d ± \d\.\d\d place points a table", text)
 

@@ -31,7 +31,7 @@ class Duel:
         second: number of the other.
         by: what was compared: place points a table, or points of the game a deal, more being better.
         found: what came of it.
-        verdict: what can be said, as a sentence; empty for what the figures say by themselves.
+        verdict: what can be said, in words without a full stop; empty for what the figures say by themselves.
     """
 
     first: int
