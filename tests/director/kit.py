@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 
-from referee_server.director.executor import Entry, Offer, Order, Played, Player
+from referee_server.director.executor import Entry, Executor, Offer, Order, Played, Player
 from referee_server.director.local import LocalExecutor
 from referee_server.director.tournaments import Tournaments
 from referee_server.journal import Journal
+from referee_server.tables.hall import Hall
 from referee_server.tournament.book import Book
 from referee_server.tournament.model import Outcome
 from tables.fake_clock import FakeClock
@@ -27,14 +28,29 @@ def cup(*bots: str, extra: str = "", game: str = "high_card", seed: str | None =
     return "\n".join([*lines, extra])
 
 
+class _Watched(Tournaments):
+    """Tournaments that tell what they reveal."""
+
+    def __init__(self, revealed: list[str], hall: Hall, random_bytes: Bytes, make: Callable[[Book], Executor]) -> None:
+        super().__init__(hall, random_bytes, make)
+        self._told = revealed
+
+    async def reveal(self, match_ids: Sequence[str]) -> None:
+        self._told += match_ids
+        await super().reveal(match_ids)
+
+
 class Club:
     """A hall with its tournaments."""
 
-    def __init__(self, journal: Journal | None = None, make: Callable[[Book], object] | None = None) -> None:
+    def __init__(self, journal: Journal | None = None, make: Callable[[Book], Executor] | None = None) -> None:
         self.room = Room(journal, FakeClock())
         self.hall = self.room.hall
         self.journal = self.room.journal
-        self.tournaments = Tournaments(self.hall, Bytes(b"club"), make or (lambda book: LocalExecutor(self.hall)))  # type: ignore[arg-type]
+        self.revealed: list[str] = []
+        self.tournaments = _Watched(
+            self.revealed, self.hall, Bytes(b"club"), make or (lambda book: LocalExecutor(self.hall))
+        )
 
     async def play(self, toml: str) -> Book:
         """Plays a tournament to its end."""
@@ -55,7 +71,6 @@ class Stand:
     def __init__(self) -> None:
         self.orders: dict[int, Order] = {}
         self.cancelled: list[str] = []
-        self.revealed: list[str] = []
         self.at_once = 0
         self.closed = False
         self._results: dict[int, asyncio.Future[Outcome]] = {}
@@ -76,9 +91,9 @@ class Stand:
 
     async def cancel(self, match_ids: Sequence[str]) -> None:
         self.cancelled += match_ids
-
-    async def reveal(self, match_ids: Sequence[str]) -> None:
-        self.revealed += match_ids
+        for number in self.open:
+            if self.orders[number].match_id in match_ids:
+                self.end(number, "cancelled")
 
     async def close(self) -> None:
         self.closed = True

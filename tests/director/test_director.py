@@ -122,10 +122,10 @@ async def test_the_cards_of_a_set_are_revealed_when_its_last_table_has_ended(clu
     one = [number for number, board in tables.items() if board == 0]
     stand.end(one[0])
     await settle()
-    assert stand.revealed == []
+    assert club.revealed == []
     stand.end(one[1])
     await settle()
-    assert sorted(stand.revealed) == sorted(stand.orders[number].match_id for number in one)
+    assert sorted(club.revealed) == sorted(stand.orders[number].match_id for number in one)
 
 
 async def test_tables_of_one_set_have_one_secret_and_others_others(club: Club, stand: Stand) -> None:
@@ -167,7 +167,7 @@ async def test_a_cancelled_tournament_cancels_its_tables_and_reveals_its_master_
     at_play = {stand.orders[number].match_id for number in stand.open}
     await club.tournaments.cancel(director.book.tournament_id)
     assert at_play <= set(stand.cancelled)
-    assert at_play <= set(stand.revealed)
+    assert at_play <= set(club.revealed)
     assert director.book.state == "CANCELLED"
     assert director.book.ended is not None
     assert director.book.ended.master_secret == bytes(31) + b"\1"
@@ -203,7 +203,7 @@ async def test_what_was_revealed_before_a_kill_is_revealed_again_for_it_may_not_
     again = Club(club.journal, make=lambda book: later)
     again.tournaments.resume_all()
     await settle()
-    assert later.revealed == stand.revealed
+    assert again.revealed == club.revealed
     await again.close()
 
 

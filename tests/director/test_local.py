@@ -181,3 +181,19 @@ async def test_a_match_that_was_stored_but_not_yet_in_the_tournaments_log_is_not
     assert {row.match_id: row.event_count for row in again.journal.matches()} == before
     await again.close()
     await whole.close()
+
+
+@pytest.mark.parametrize("mode", ["none", "rotation", "once"])
+@pytest.mark.parametrize("kind", ["round_robin", "swiss", "knockout", "gauntlet", "ladder"])
+async def test_every_format_is_played_to_its_end_and_its_points_add_up(club: Club, kind: str, mode: str) -> None:
+    rounds = "rounds = 3" if kind == "ladder" else ""
+    toml = cup(*["random"] * 5, format=f'kind = "{kind}"\n{rounds}', duplicate=f'mode = "{mode}"')
+    book = await club.play(toml)
+    assert book.state == "FINISHED"
+    assert len(book.counted) == len(book.scheduler.tables) >= 4
+    lines = lines_of(book, resamples=0)
+    byes = sum(line.byes for line in lines)
+    worth = {"swiss": 0.5, "ladder": 0.5}.get(kind, 0.0) * (2 if mode == "rotation" else 1)
+    # A table of two gives one place point, a bye as many as its format says.
+    assert sum(line.place_points for line in lines) == len(book.counted) + byes * worth
+    assert sum(line.played for line in lines) == 2 * len(book.counted)

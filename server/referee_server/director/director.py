@@ -28,6 +28,9 @@ from referee_server.tournament.record import outcome_to
 
 _log = structlog.get_logger(__name__)
 
+_CANCEL_S: Final = 30.0
+"""How long tables that are cancelled are waited for at the end, in seconds."""
+
 _FIELDS: Final = {
     pb.TournamentStarted: "tournament_started",
     pb.TableEnded: "table_ended",
@@ -48,6 +51,21 @@ class Ledger(Protocol):
 
     async def note(self, tournament_id: str, event: bytes, state: str) -> None:
         """Stores a fact and where the tournament then stands; returns once that is stored.
+
+        Raises:
+            StorageError: the storage has failed.
+        """
+
+    async def keep(self, order: Order, log: bytes) -> None:
+        """Stores the log of a match that was played somewhere else, unless there is one already.
+
+        Raises:
+            ExecutorError: it is not the log of that match.
+            StorageError: the storage has failed.
+        """
+
+    async def reveal(self, match_ids: Sequence[str]) -> None:
+        """Reveals what was held back of matches, now that no table with their cards is to come.
 
         Raises:
             StorageError: the storage has failed.
@@ -75,6 +93,7 @@ class Director:
         self._wake = asyncio.Event()
         self._draining = False
         self._cancelled = False
+        self._ending = False
         self._failure: BaseException | None = None
         self._revealed: set[int] = set()
         self._writing = asyncio.Lock()
@@ -231,8 +250,10 @@ class Director:
     async def _took(self, played: Played) -> None:
         order = self.playing[played.key.number]
         try:
-            if self._cancelled and played.outcome.reason == "cancelled":
-                return
+            if played.log:
+                await self._ledger.keep(order, played.log)
+            if self._ending:
+                return  # it no longer counts
             await self._note(outcome_to(played.outcome, played.key.attempt))
             if played.outcome.reason in ("not_started", "referee_fault"):
                 _log.warning("table_without_result", match_id=played.outcome.match_id, reason=played.outcome.reason)
@@ -249,19 +270,18 @@ class Director:
             return
         self._revealed.add(board)
         ended = [book.outcomes[table.number].match_id for table in book.tables_of(board)]
-        await self._executor.reveal([match_id for match_id in ended if match_id])
+        await self._ledger.reveal([match_id for match_id in ended if match_id])
 
     async def _finish(self) -> None:
         """Ends the tournament: what is still at play no longer counts."""
         at_play = self._perhaps_at_play()
-        self._cancelled = self._cancelled or not self.book.decided
+        self._ending = True
         await self._executor.cancel(at_play)
-        for batch in self._batches:
-            batch.cancel()
-        await asyncio.gather(*self._batches, return_exceptions=True)
+        if self._batches:
+            await asyncio.wait(self._batches, timeout=_CANCEL_S)
         held = {*at_play, *(outcome.match_id for outcome in self.book.outcomes.values())}
         if self.book.cup.mode != "none":
-            await self._executor.reveal(sorted(held - {""}))
+            await self._ledger.reveal(sorted(held - {""}))
         stopping = self.book.stopping
         stopped = stopping is not None and stopping.verdict is not None
         note = stopping.words() if stopping is not None and stopped else ""

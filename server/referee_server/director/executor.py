@@ -87,10 +87,12 @@ class Played:
     Attributes:
         key: of the order.
         outcome: what came of the table.
+        log: the match's log file, where it was played somewhere else; empty where the tournament's journal has it.
     """
 
     key: TableKey
     outcome: Outcome
+    log: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +153,10 @@ class Executor(Protocol):
         """
 
     async def cancel(self, match_ids: Sequence[str]) -> None:
-        """Ends tables that are being played, without a result; those that have ended stay as they are."""
+        """Ends tables that are being played, without a result; those that have ended stay as they are.
 
-    async def reveal(self, match_ids: Sequence[str]) -> None:
-        """Reveals what was held back of matches, now that no table with their cards is to come."""
+        What comes of them is yielded where they were ordered.
+        """
 
     async def close(self) -> None:
         """Gives everything back. Tables being played stay as they are, to be gone on with by the same orders."""

@@ -223,22 +223,6 @@ class LocalExecutor:
         for match_id in match_ids:
             with contextlib.suppress(RefusedError):
                 self._hall.cancel(match_id, "the tournament has ended")
-        await self._stored()
-
-    async def reveal(self, match_ids: Sequence[str]) -> None:
-        """See `Executor.reveal`."""
-        for match_id in match_ids:
-            try:
-                self._hall.reveal(match_id)
-            except (DamageError, LogError):
-                _log.error("match_damaged", match_id=match_id)  # what is left of it stays as it is
-        await self._stored()
-
-    async def _stored(self) -> None:
-        """Waits until what was ordered is stored, however long the storage is away."""
-        stored = asyncio.Event()
-        self._hall.committer.then(stored.set)
-        await stored.wait()
 
     async def close(self) -> None:
         """See `Executor.close`."""

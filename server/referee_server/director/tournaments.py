@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
@@ -14,11 +14,14 @@ from referee.v1 import tournament_pb2 as pb
 from referee_games import dealing
 from referee_games.contract import shown
 from referee_server.director.director import Director
-from referee_server.director.executor import Executor, ExecutorError
+from referee_server.director.executor import Executor, ExecutorError, Order
+from referee_server.director.importing import records_of
 from referee_server.director.orders import id_of, tournament_id_from
+from referee_server.journal import LogError as DamageError
 from referee_server.journal import StorageError, TournamentAdded, TournamentNoted, TournamentRow
 from referee_server.journal.errors import DamagedLogError
 from referee_server.match.errors import RefusedError
+from referee_server.match.verify import LogError
 from referee_server.tables.creation import SERVER_VERSION
 from referee_server.tables.hall import Hall
 from referee_server.tournament.book import (
@@ -72,6 +75,26 @@ class Tournaments:
     async def note(self, tournament_id: str, event: bytes, state: str) -> None:
         """See `Ledger.note`. Where the storage is away for now, waits until it is back."""
         self._hall.committer.store(TournamentNoted(tournament_id, (event,), state))
+        await self._stored()
+
+    async def keep(self, order: Order, log: bytes) -> None:
+        """See `Ledger.keep`. The first log of a match stands."""
+        if self._hall.journal.match(order.match_id) is not None:
+            return
+        records = await asyncio.to_thread(records_of, order, log)
+        for record in records:
+            self._hall.committer.store(record)
+        if not order.held_back:
+            self._hall.committer.then(lambda: self._hall.housekeeper.archive(order.match_id))
+        await self._stored()
+
+    async def reveal(self, match_ids: Sequence[str]) -> None:
+        """See `Ledger.reveal`."""
+        for match_id in match_ids:
+            try:
+                self._hall.reveal(match_id)
+            except (DamageError, LogError):
+                _log.error("match_damaged", match_id=match_id)  # what is left of it stays as it is
         await self._stored()
 
     async def _stored(self) -> None:

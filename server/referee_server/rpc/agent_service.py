@@ -140,8 +140,8 @@ class _Stream:
 
     def take(self, items: list[pb.ClientItem], first_index: int, received_us: int) -> bool:
         """Takes items in their order. Returns False once the agent has said goodbye."""
-        if not items:
-            self._may_reply(received_us)
+        if not items and first_index == 0:
+            self._may_reply(received_us)  # an empty message; one with Hello alone is none
         for index, item in enumerate(items, first_index):
             kind = item.WhichOneof("item")
             try:

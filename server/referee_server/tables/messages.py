@@ -9,6 +9,21 @@ from referee_server.match.state import Match
 from referee_server.match.views import seen_result
 
 
+def summary(match: Match, label: str) -> match_pb2.Match:
+    """Returns a match as lists show it; times and counts are added by whoever lists it."""
+    return match_pb2.Match(
+        match_id=match.match_id,
+        state=match.state,
+        game=match.game.name,
+        options=match.created.spec.options,
+        seats=[seat.to_message() for seat in match.seats],
+        label=label,
+        result=match.result,
+        tournament_id=match.created.tournament.tournament_id,
+        held_back=match.held_back and not match.revealed,
+    )
+
+
 def match_offered(match: Match, seat: int) -> agent_pb.ServerItem:
     """Returns a match as it is offered to a seat."""
     spec = match.created.spec

@@ -33,9 +33,13 @@ class Bucket:
         self._at_us = now_us
 
     def take(self, now_us: int) -> bool:
-        """Takes a token if there is one."""
-        self._tokens = min(self._burst, self._tokens + (now_us - self._at_us) * self._per_s / 1_000_000)
-        self._at_us = now_us
+        """Takes a token if there is one.
+
+        `now_us` may be the time at which something was read that had to wait; what has come back since stays.
+        """
+        passed_us = max(0, now_us - self._at_us)
+        self._tokens = min(self._burst, self._tokens + passed_us * self._per_s / 1_000_000)
+        self._at_us += passed_us
         if self._tokens < 1:
             return False
         self._tokens -= 1

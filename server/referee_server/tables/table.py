@@ -404,18 +404,7 @@ class Table:
 
     def summary(self) -> match_pb2.Match:
         """Returns the match as lists show it; times and counts are added by whoever lists it."""
-        match = self.match
-        return match_pb2.Match(
-            match_id=self.match_id,
-            state=match.state,
-            game=match.game.name,
-            options=match.created.spec.options,
-            seats=[seat.to_message() for seat in match.seats],
-            label=self.label,
-            result=match.result,
-            tournament_id=match.created.tournament.tournament_id,
-            held_back=match.held_back and not match.revealed,
-        )
+        return messages.summary(self.match, self.label)
 
     # Time.
 
