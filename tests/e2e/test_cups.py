@@ -78,7 +78,11 @@ def test_everything_wrong_with_a_file_is_said_a_line_each(host: Home) -> None:
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [("= =", "not TOML"), (cup(entrants=program("p", ["./p"])), "a running service starts no programs")],
+    [
+        ("= =", "not TOML"),
+        ("#" * 70_000, "up to 64 KiB"),
+        (cup(entrants=program("p", ["./p"])), "a running service starts no programs"),
+    ],
 )
 def test_a_file_that_a_service_cannot_take_is_refused_in_one_line(host: Home, text: str, word: str) -> None:
     done = host.run("cups", "create", write(host, text, "refused.toml"))

@@ -13,6 +13,7 @@ from referee_server.cli.client import HostClient, RefusedCallError, host_client
 from referee_server.cli.cup_text import read_cup, refuse_cup
 from referee_server.cli.output import ExitCode, Failure, fail, print_rows
 from referee_server.match.names import fold_name
+from referee_server.tables.session import MAX_REQUEST_BYTES
 from referee_server.tournament.cupfile import Problem
 
 _PAGE: Final = 100
@@ -68,8 +69,12 @@ def create_cup(path: str, *, start: bool, data: str, connect: str | None, tls: T
         Failure: the file cannot be read or is not a tournament, or the service refuses or is not there.
     """
     toml = read_cup(path)
+    request = pb.CreateTournamentRequest(request_id=hashlib.sha256(toml.encode()).hexdigest(), toml=toml)
+    if request.ByteSize() > MAX_REQUEST_BYTES:
+        refuse_cup(
+            path, [f"a service takes files of up to {MAX_REQUEST_BYTES // 1024} KiB; `referee run` takes longer ones"]
+        )
     with host_client(data, connect, tls) as client:
-        request = pb.CreateTournamentRequest(request_id=hashlib.sha256(toml.encode()).hexdigest(), toml=toml)
         try:
             cup: pb.Tournament = client.call(client.tournaments.CreateTournament, request).tournament
         except RefusedCallError as refused:
