@@ -117,6 +117,10 @@ class FuzzWorld(World):
         known["agent"] = ["agent2", self.agents[2].agent_id, "nobody"]
         known["name"] = ["agent2", "agent0", "agent9"]
         known["request_id"] = ["request0", "request1", "r1", "r2", ""]
+        known["toml"] = _CUPS
+        if self.referee is not None:
+            rows = self.guard(self.referee.tournaments.rows) or []
+            known["tournament_id"] = [*(row.tournament_id for row in rows[-6:]), "nowhere"]
         known["game"] = ["guillotine", "regicide", "whist"]
         known["bot"] = known["replacement_bot"] = ["first", "random", "stride", "greedy", "fred"]
         told = self.ledger.matches.get(ids[-1]) if ids else None
@@ -167,6 +171,23 @@ class FuzzWorld(World):
         what = f"{name} {reason or code}"
         self.statuses[what] = self.statuses.get(what, 0) + 1
         self.guard(lambda: check(code in _PLANNED and reason != "INTERNAL", f"{name} ends with {call.status}"))
+
+
+_CUP: Final = 'name = "c{0}"\ngame = "regicide"\noptions = {{ max_deals = 1 }}\n{1}'
+_ENTRANTS: Final = "".join(f'[[entrant]]\nname = "{bot}"\nbot = "{bot}"\n' for bot in ("first", "random", "stride"))
+_FAR: Final = '[[entrant]]\nname = "far"\nremote = "{}"\n'
+_CUPS: Final = (
+    *(
+        _CUP.format(kind, f'format = {{ kind = "{kind}" }}\n{_ENTRANTS}')
+        for kind in ("round_robin", "swiss", "gauntlet")
+    ),
+    _CUP.format("far", _ENTRANTS + _FAR.format("agent2")),
+    _CUP.format("nobody", _ENTRANTS + _FAR.format("nobody")),
+    _CUP.format("bad", "[[entrant]]"),
+    _CUP.format("program", _ENTRANTS + '[[entrant]]\nname = "p"\ncommand = ["./p"]\n'),
+    "= =",
+)
+"""Descriptions of tournaments, good and bad; good ones are short."""
 
 
 def _spec(number: int) -> match_pb2.MatchSpec:

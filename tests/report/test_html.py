@@ -66,6 +66,7 @@ def hostile() -> Report:
         notes=(HOSTILE,),
         comparison=duel(report.outcomes, HOSTILE),
         commitment=HOSTILE,
+        master=HOSTILE,
         generated=HOSTILE,
         standings=(slow, *report.standings[1:]),
         outcomes=tuple(

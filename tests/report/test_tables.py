@@ -179,7 +179,7 @@ def test_what_is_not_a_number_is_null_in_json_and_a_dash_on_the_terminal() -> No
 
 def test_a_comparison_comes_right_after_the_standings() -> None:
     report = cup()
-    text = as_text(replace(report, comparison=duel(report.outcomes, "greedy is ahead beyond doubt.")))
+    text = as_text(replace(report, comparison=duel(report.outcomes, "greedy is ahead beyond doubt")))
     assert text.index("Standings") < text.index("greedy is ahead beyond doubt.") < text.index("Crosstable")
     assert re.search(r"greedy +random +5 +\d\.\d\d ± \d\.\d\d place points a table", text)
 
@@ -218,3 +218,10 @@ def test_house_bots_go_by_their_own_names() -> None:
 )
 def test_figures_of_a_column_have_their_intervals_in_one_form(intervals: list[Interval], said: list[str]) -> None:
     assert spreads(intervals) == said
+
+
+@pytest.mark.parametrize("form", ["txt", "md", "json"])
+def test_the_master_secret_stands_beside_the_commitment_once_there_is_one(form: str) -> None:
+    ended = cup()
+    assert ended.master in FORMS[form](ended)
+    assert "master secret" not in FORMS[form](replace(ended, master=""))

@@ -188,7 +188,8 @@ class Agent:
                     self.positions[item.events.match_id] = item.events.events[-1].sequence
                 case "match_over":
                     over = item.match_over.match_id
-                    again = over in self.ended and over not in link.positions
+                    # What was on its way on an old stream may come after what the new one asked for.
+                    again = over in self.ended and over not in link.positions and link is self.link
                     check(not again, f"{self.name} is told twice that {over} is over")
                     self.ended.add(over)
                     self.asked.pop(over, None)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.message import Message
 
 from referee.v1 import event_pb2
+from referee_server.director.local import LocalExecutor
+from referee_server.director.tournaments import Tournaments
 from referee_server.match import inputs
 from referee_server.match.machine import Machine
 from referee_server.rpc.gate import Gate
@@ -74,7 +76,8 @@ class Referee:
         clock = SimClock(self.loop, chance, 1_700_000_000 * 10**9)
         self.hall = Hall(self.vault, clock, chance.randbytes, HallSettings(durable_power=power))
         gate = Gate(self.hall, HOST_TOKEN, chance.randbytes, open_registration=True)
-        self.handlers = handlers(self.hall, gate)
+        self.tournaments = Tournaments(self.hall, chance.randbytes, lambda book: LocalExecutor(self.hall))
+        self.handlers = handlers(self.hall, gate, self.tournaments)
         self.resumed = self.hall.start()
 
     def _error(self, context: dict[str, Any]) -> None:
@@ -117,6 +120,7 @@ class Referee:
         self.draining = True
 
         async def end() -> None:
+            await self.tournaments.close()
             await self.hall.drain(grace_s)
             if self.hall.committer.failed is None and not self.hall.committer.stalled:
                 self.compare()

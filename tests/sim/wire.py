@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import grpc
 
+from referee_server.director.tournaments import Tournaments
 from referee_server.rpc import server as rpc_server
 from referee_server.rpc.agent_service import AgentService
 from referee_server.rpc.game_service import GameService
@@ -18,24 +19,33 @@ from referee_server.rpc.log_service import LogService
 from referee_server.rpc.match_service import MatchService
 from referee_server.rpc.register import add_service
 from referee_server.rpc.registry_service import RegistryService
+from referee_server.rpc.tournament_service import TournamentService
 from referee_server.tables.hall import Hall
 
 EOF: Final = grpc.aio.EOF
-_KINDS: Final[dict[str, Callable[[Hall, Gate], object]]] = {
-    kind.__name__: kind for kind in (AgentService, MatchService, LogService, GameService, RegistryService)
-}
-SERVICES: Final = tuple(service for service in rpc_server._SERVICES if service.name in _KINDS)
-"""What a simulated referee serves: all but tournaments."""
+SERVICES: Final = rpc_server._SERVICES
+"""What a simulated referee serves."""
 
 
-def handlers(hall: Hall, gate: Gate) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+def handlers(hall: Hall, gate: Gate, tournaments: Tournaments) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
     """Returns the handlers of `SERVICES`, by `Service/Method`."""
+    servicers: dict[str, object] = {
+        type(servicer).__name__: servicer
+        for servicer in (
+            AgentService(hall, gate),
+            MatchService(hall, gate),
+            LogService(hall, gate),
+            GameService(hall, gate),
+            RegistryService(hall, gate),
+            TournamentService(tournaments, gate),
+        )
+    }
     generic: list[grpc.GenericRpcHandler] = []
     server: Any = SimpleNamespace(add_generic_rpc_handlers=generic.extend)
     found: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
     for descriptor in SERVICES:
         generic.clear()
-        add_service(server, descriptor, _KINDS[descriptor.name](hall, gate), gate)
+        add_service(server, descriptor, servicers[descriptor.name], gate)
         for method in descriptor.methods:
             details: Any = SimpleNamespace(method=f"/{descriptor.full_name}/{method.name}", invocation_metadata=())
             handler = generic[0].service(details)

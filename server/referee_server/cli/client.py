@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import BoundedSemaphore
 from typing import Any, Final
 
 import grpc
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
 
 from referee.v1.match_service_pb2_grpc import MatchServiceStub
 from referee.v1.registry_service_pb2_grpc import RegistryServiceStub
+from referee.v1.tournament_service_pb2_grpc import TournamentServiceStub
 from referee_client import CredentialError, Tls
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure
@@ -23,6 +26,9 @@ _OPTIONS: Final = [
     # A service that comes back is found again at once.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
+    # Everything that is wrong with a tournament's file comes back at once, in the metadata.
+    ("grpc.max_metadata_size", 256 * 1024),
+    ("grpc.absolute_max_metadata_size", 512 * 1024),
 ]
 
 _CODES: Final = {
@@ -31,7 +37,20 @@ _CODES: Final = {
     grpc.StatusCode.NOT_FOUND: ExitCode.NOT_FOUND,
     grpc.StatusCode.UNAVAILABLE: ExitCode.UNREACHABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED: ExitCode.UNREACHABLE,
+    grpc.StatusCode.DATA_LOSS: ExitCode.CHECK_FAILED,
 }
+
+
+class RefusedCallError(Failure):
+    """The referee refused a call.
+
+    Attributes:
+        violations: the fields at fault, such as `toml.name`, each with what is wrong with it.
+    """
+
+    def __init__(self, message: str, code: ExitCode, violations: Sequence[tuple[str, str]]) -> None:
+        super().__init__(message, code)
+        self.violations = tuple(violations)
 
 
 class HostClient:
@@ -40,6 +59,7 @@ class HostClient:
     Attributes:
         matches: the stub of MatchService.
         registry: the stub of RegistryService.
+        tournaments: the stub of TournamentService.
         metadata: what goes with every call.
         address: where the service is.
     """
@@ -47,6 +67,7 @@ class HostClient:
     def __init__(self, channel: grpc.Channel, token: str, address: str) -> None:
         self.matches = MatchServiceStub(channel)
         self.registry = RegistryServiceStub(channel)
+        self.tournaments = TournamentServiceStub(channel)
         self.metadata = (("authorization", f"Bearer {token}"),)
         self.address = address
         self._gate = BoundedSemaphore(_CALLS)
@@ -55,7 +76,7 @@ class HostClient:
         """Calls and returns the response.
 
         Raises:
-            Failure: the referee refused, or is not there.
+            RefusedCallError: the referee refused, or is not there.
         """
         try:
             with self._gate:
@@ -64,7 +85,7 @@ class HostClient:
             raise failure(error, self.address) from None
 
 
-def failure(error: grpc.RpcError, address: str) -> Failure:
+def failure(error: grpc.RpcError, address: str) -> RefusedCallError:
     """Returns what a failed call means to who typed the command."""
     code: grpc.StatusCode = error.code()
     details = error.details() or code.name
@@ -72,7 +93,19 @@ def failure(error: grpc.RpcError, address: str) -> Failure:
         details = f"no referee answers at {address}; start one with `referee serve`, or name it with --connect"
     if code is grpc.StatusCode.UNAUTHENTICATED:
         details = f"the referee at {address} does not know this credential; name its data folder with --data"
-    return Failure(details, _CODES.get(code, ExitCode.USAGE))
+    return RefusedCallError(details, _CODES.get(code, ExitCode.USAGE), list(_violations(error)))
+
+
+def _violations(error: grpc.RpcError) -> Iterator[tuple[str, str]]:
+    call: Any = error
+    try:
+        status = rpc_status.from_call(call)
+    except ValueError:
+        return  # not the answer of a referee
+    for detail in status.details if status is not None else ():
+        bad = error_details_pb2.BadRequest()
+        if detail.Unpack(bad):
+            yield from ((one.field, one.description) for one in bad.field_violations)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Final
 
 from referee_server.agents.local import LocalAgents
 from referee_server.cli.cup_progress import Progress
+from referee_server.cli.cup_text import read_cup, refuse_cup
 from referee_server.cli.data import DataFolder
 from referee_server.cli.logs import configure
 from referee_server.cli.output import ExitCode, Failure, fail, print_rich
@@ -56,28 +57,12 @@ def run_cup(
             agents.kill()
 
 
-def read_cup(path: str) -> str:
-    """Returns the text of a tournament's file.
-
-    Raises:
-        Failure: it cannot be read.
-    """
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        fail(f"{path} is not text (UTF-8)", ExitCode.CONFIG)
-    except OSError as error:
-        fail(f"{path} cannot be read: {error.strerror}", ExitCode.NOT_FOUND)
-
-
 def _parsed(path: str, text: str) -> Cup:
     try:
         cup = parse_cup(text)
         Book.check(cup)
     except CupError as error:
-        for problem in error.problems[:-1]:
-            print(f"{path}: {problem}", file=sys.stderr)
-        fail(f"{path}: {error.problems[-1]}", ExitCode.CONFIG)
+        refuse_cup(path, [str(problem) for problem in error.problems])
     return cup
 
 

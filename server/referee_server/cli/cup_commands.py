@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from referee_server.cli.data import default_path
+from referee_server.cli.options import as_json_option, connect_option, data_option, tls_options
 
-_data = click.option(
-    "--data",
-    metavar="DIR",
-    default=default_path,
-    help="The data folder. Default: REFEREE_DATA, else ./referee-data.",
-)
+if TYPE_CHECKING:
+    from referee_client import Tls
 
 
 @click.command()
@@ -27,7 +23,7 @@ def init(cup: str) -> None:
 
 @click.command()
 @click.argument("cup", metavar="CUP.toml")
-@_data
+@data_option
 @click.option(
     "--listen",
     metavar="HOST:PORT",
@@ -58,7 +54,7 @@ def run(
 
 @click.command()
 @click.argument("cup", required=False, metavar="[NAME|ID]")
-@_data
+@data_option
 @click.option(
     "--format",
     "form",
@@ -75,5 +71,101 @@ def standings(cup: str | None, data: str, form: str, out: str | None) -> None:
     show_standings(cup, data, form=form, out=out)
 
 
-CUP_COMMANDS: Final = (init, run, standings)
+@click.group()
+def cups() -> None:
+    """Lists, makes and steers the tournaments of a running service. CUP is an id or a name."""
+
+
+@cups.command(name="list")
+@data_option
+@connect_option
+@tls_options
+@as_json_option
+def cups_list(data: str, connect: str | None, as_json: bool, tls: Tls | None) -> None:
+    """Lists the tournaments, the newest first."""
+    from referee_server.cli.cups import list_cups
+
+    list_cups(data=data, connect=connect, tls=tls, as_json=as_json)
+
+
+@cups.command(name="create")
+@click.argument("path", metavar="CUP.toml")
+@click.option("--start", is_flag=True, help="Start it as well.")
+@data_option
+@connect_option
+@tls_options
+def cups_create(path: str, start: bool, data: str, connect: str | None, tls: Tls | None) -> None:
+    """Creates a tournament from its file; the same file again is the same tournament."""
+    from referee_server.cli.cups import create_cup
+
+    create_cup(path, start=start, data=data, connect=connect, tls=tls)
+
+
+@cups.command(name="start")
+@click.argument("cup")
+@data_option
+@connect_option
+@tls_options
+def cups_start(cup: str, data: str, connect: str | None, tls: Tls | None) -> None:
+    """Starts a tournament, or goes on with one that was paused."""
+    from referee_server.cli.cups import start_cup
+
+    start_cup(cup, data=data, connect=connect, tls=tls)
+
+
+@cups.command(name="pause")
+@click.argument("cup")
+@data_option
+@connect_option
+@tls_options
+def cups_pause(cup: str, data: str, connect: str | None, tls: Tls | None) -> None:
+    """Begins no more tables; those at play finish."""
+    from referee_server.cli.cups import pause_cup
+
+    pause_cup(cup, data=data, connect=connect, tls=tls)
+
+
+@cups.command(name="cancel")
+@click.argument("cup")
+@data_option
+@connect_option
+@tls_options
+def cups_cancel(cup: str, data: str, connect: str | None, tls: Tls | None) -> None:
+    """Ends a tournament; tables at play are cancelled."""
+    from referee_server.cli.cups import cancel_cup
+
+    cancel_cup(cup, data=data, connect=connect, tls=tls)
+
+
+@cups.command(name="enter")
+@click.argument("cup")
+@click.argument("name")
+@click.option("--bot", metavar="BOT", help="A house bot.")
+@click.option("--agent", metavar="AGENT", help="An agent that connects by itself: its name or id.")
+@data_option
+@connect_option
+@tls_options
+def cups_enter(
+    cup: str, name: str, bot: str | None, agent: str | None, data: str, connect: str | None, tls: Tls | None
+) -> None:
+    """Lets somebody in late, for the rounds that are paired from then on."""
+    from referee_server.cli.cups import enter_cup
+
+    enter_cup(cup, name, bot=bot, agent=agent, data=data, connect=connect, tls=tls)
+
+
+@cups.command(name="withdraw")
+@click.argument("cup")
+@click.argument("name")
+@data_option
+@connect_option
+@tls_options
+def cups_withdraw(cup: str, name: str, data: str, connect: str | None, tls: Tls | None) -> None:
+    """Takes an entrant out of all rounds that are not paired yet."""
+    from referee_server.cli.cups import withdraw_from_cup
+
+    withdraw_from_cup(cup, name, data=data, connect=connect, tls=tls)
+
+
+CUP_COMMANDS: Final = (init, run, standings, cups)
 """The commands, in the order of a tournament's life."""

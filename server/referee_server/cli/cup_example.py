@@ -57,7 +57,8 @@ sets = 2                        # board sets that every group plays
 
 [running]
 concurrency = 8                 # tables at once, at most
-# share = 0                     # how many of them one entrant may sit at; 0: three quarters
+# share = 0                     # how many of them one entrant may sit at; 0: three quarters, or all where one table
+#                               # seats everybody
 # attempts = 3                  # how often a table is played at most, where the referee itself fails
 # start_at_once = 2             # local programs that start up at the same time
 # auto_play = true              # the referee plays what everybody can tell is forced

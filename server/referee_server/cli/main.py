@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +12,7 @@ import click
 from referee_server import __version__
 from referee_server.cli.conformance.command import conformance
 from referee_server.cli.cup_commands import CUP_COMMANDS
-from referee_server.cli.data import default_path
+from referee_server.cli.options import as_json_option, connect_option, data_option, tls_options
 from referee_server.cli.output import ExitCode, Failure
 from referee_server.installation import misfits_here
 
@@ -24,38 +23,6 @@ _EXIT_CODES = """\b
 Exit codes: 0 done; 1 a log does not hold, or a match ended without a result; 2 wrong usage; 66 no such match or file;
 69 no referee at that address; 70 an installation that does not fit; 73 unusable data folder; 74 storage failed;
 75 port or data in use; 77 not permitted; 78 a tournament's file is not right; 130 interrupted."""
-
-_data = click.option(
-    "--data",
-    metavar="DIR",
-    default=default_path,
-    help="The data folder. Default: REFEREE_DATA, else ./referee-data.",
-)
-_connect = click.option("--connect", metavar="HOST:PORT", help="The service. Default: the one of the data folder.")
-_TLS_HELP = {
-    "tls_ca": "The certificate to trust; makes the connection encrypted.",
-    "tls_cert": "The caller's own certificate, where the service asks for one.",
-    "tls_key": "Its key.",
-}
-
-
-def _tls(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options of an encrypted connection, handed on as one `tls`."""
-
-    @functools.wraps(command)
-    def with_tls(*, tls_ca: str | None, tls_cert: str | None, tls_key: str | None, **given: object) -> None:
-        from referee_client import Tls
-
-        encrypted = tls_ca or tls_cert or tls_key
-        command(**given, tls=Tls(tls_ca, tls_cert, tls_key) if encrypted else None)
-
-    wrapped: Callable[..., None] = with_tls
-    for name, text in reversed(_TLS_HELP.items()):
-        wrapped = click.option(f"--{name.replace('_', '-')}", metavar="FILE", help=text)(wrapped)
-    return wrapped
-
-
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of a table.")
 
 
 class _Commands(click.Group):
@@ -114,8 +81,8 @@ def cli() -> None:
 @cli.command()
 @click.option("--game", metavar="GAME", help="Only this game. Default: every game that comes with the referee.")
 @click.option("--matches", type=click.IntRange(1, 100_000), default=8, show_default=True, help="Matches a game.")
-@_data
-@_json
+@data_option
+@as_json_option
 def demo(game: str | None, matches: int, data: str, as_json: bool) -> None:
     """Plays matches between house bots in processes of their own, over gRPC, and verifies every log."""
     from referee_server.cli.demo import run_demo
@@ -125,7 +92,7 @@ def demo(game: str | None, matches: int, data: str, as_json: bool) -> None:
 
 @cli.command()
 @click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:7431", show_default=True, help="Where to listen.")
-@_data
+@data_option
 @click.option("--practice", is_flag=True, help="Seat idle agents with house bots, so that they play at once.")
 @click.option(
     "--registration",
@@ -242,10 +209,10 @@ for command in CUP_COMMANDS:
 @click.option("--auto-play", type=click.Choice(["public", "never"]), default="public", show_default=True)
 @click.option("--label", default="", metavar="TEXT", help="Words to find it by.")
 @click.option("--no-wait", is_flag=True, help="Print the ids and do not wait for the end.")
-@_data
-@_connect
-@_tls
-@_json
+@data_option
+@connect_option
+@tls_options
+@as_json_option
 def match_(
     game: str,
     seats: Sequence[str],
@@ -276,9 +243,9 @@ def match_(
 @cli.command()
 @click.argument("match_id", metavar="MATCH")
 @click.option("--note", default="", help="Why, for the log.")
-@_data
-@_connect
-@_tls
+@data_option
+@connect_option
+@tls_options
 def cancel(match_id: str, note: str, data: str, connect: str | None, tls: Tls | None) -> None:
     """Ends a match without a result."""
     from referee_server.cli.host import cancel_match
@@ -292,10 +259,10 @@ def agents() -> None:
 
 
 @agents.command(name="list")
-@_data
-@_connect
-@_tls
-@_json
+@data_option
+@connect_option
+@tls_options
+@as_json_option
 def agents_list(data: str, connect: str | None, as_json: bool, tls: Tls | None) -> None:
     """Lists the registered agents."""
     from referee_server.cli.host import list_agents
@@ -306,9 +273,9 @@ def agents_list(data: str, connect: str | None, as_json: bool, tls: Tls | None) 
 @agents.command(name="add")
 @click.argument("name")
 @click.option("-o", "--out", metavar="FILE", help="Where to put the credential. Default: NAME.token here.")
-@_data
-@_connect
-@_tls
+@data_option
+@connect_option
+@tls_options
 def agents_add(name: str, out: str | None, data: str, connect: str | None, tls: Tls | None) -> None:
     """Registers an agent and writes a credential to pass on to its author."""
     from referee_server.cli.host import add_agent
@@ -318,9 +285,9 @@ def agents_add(name: str, out: str | None, data: str, connect: str | None, tls: 
 
 @agents.command(name="revoke")
 @click.argument("agent")
-@_data
-@_connect
-@_tls
+@data_option
+@connect_option
+@tls_options
 def agents_revoke(agent: str, data: str, connect: str | None, tls: Tls | None) -> None:
     """Revokes an agent's credential."""
     from referee_server.cli.host import revoke_agent
@@ -336,7 +303,7 @@ def agents_revoke(agent: str, data: str, connect: str | None, tls: Tls | None) -
 @click.option("--credential", metavar="FILE", help="Credential file. Default: one by the name, made when needed.")
 @click.option("--matches", type=click.IntRange(1), help="Leave after so many. Default: stay.")
 @click.option("--max-matches", type=click.IntRange(1, 4096), default=64, show_default=True, help="Matches at once.")
-@_tls
+@tls_options
 def agent(
     bot: str,
     connect: str,
@@ -354,8 +321,8 @@ def agent(
 
 
 @cli.command()
-@_data
-@_json
+@data_option
+@as_json_option
 def matches(data: str, as_json: bool) -> None:
     """Lists the matches in a data folder, the newest first."""
     from referee_server.cli.archive import list_matches
@@ -366,7 +333,7 @@ def matches(data: str, as_json: bool) -> None:
 @cli.command()
 @click.argument("what", metavar="MATCH|FILE")
 @click.option("--deal", type=click.IntRange(0), help="Only this deal, from 0.")
-@_data
+@data_option
 def replay(what: str, deal: int | None, data: str) -> None:
     """Tells a match as people read it."""
     from referee_server.cli.archive import replay_match
@@ -378,8 +345,8 @@ def replay(what: str, deal: int | None, data: str) -> None:
 @click.argument("what", nargs=-1, metavar="FILE|MATCH…")
 @click.option("--all", "everything", is_flag=True, help="Every match of the data folder that has ended.")
 @click.option("--digest", metavar="HEX", help="The digest that seats and watchers were given; for one log.")
-@_data
-@_json
+@data_option
+@as_json_option
 def verify(what: Sequence[str], everything: bool, digest: str | None, data: str, as_json: bool) -> None:
     """Deals again, referees again, and checks chain, clocks, scores and result of logs."""
     from referee_server.cli.archive import verify_logs
@@ -399,7 +366,7 @@ def verify(what: Sequence[str], everything: bool, digest: str | None, data: str,
     help="Log files, events as JSON lines, or matches as JSON lines for another referee.",
 )
 @click.option("-o", "--out", metavar="OUT", help="File, or folder for log files. Default: standard output, or here.")
-@_data
+@data_option
 def export(what: Sequence[str], everything: bool, form: str, out: str | None, data: str) -> None:
     """Writes matches to files."""
     from referee_server.cli.archive import export_matches
@@ -410,7 +377,7 @@ def export(what: Sequence[str], everything: bool, form: str, out: str | None, da
 @cli.command()
 @click.option("--quick", is_flag=True, help="Measure little, only to see that it works.")
 @click.option("--only", multiple=True, metavar="LETTER", help="Measure only this figure, a to g.")
-@_json
+@as_json_option
 def bench(quick: bool, only: Sequence[str], as_json: bool) -> None:
     """Measures speed: ratios of runs taken in turn, against their budgets."""
     from referee_server.cli.bench import run_bench

@@ -424,10 +424,10 @@ class Hall:
             if table.seats_of(agent_id):
                 table.attach(session)
         self._seat_everybody()
-        for match_id in session.positions:
-            if match_id not in self._tables:
-                self._tell_ended(session, match_id)
-                await asyncio.sleep(0)  # there may be many
+        # What ends from now on is told by its table.
+        for match_id in [match_id for match_id in session.positions if match_id not in self._tables]:
+            self._tell_ended(session, match_id)
+            await asyncio.sleep(0)  # there may be many
 
     def _tell_ended(self, session: Session, match_id: str) -> None:
         """Tells an agent of the end of a match that it missed, if it had a seat there."""

@@ -94,6 +94,7 @@ class Table:
         self._owed = Owed(host.meter, len(machine.match.seats))
         self._unsaid: list[Callable[[], None]] = []
         self.broken = False
+        self._doubtful = False  # whether what is in memory is not to be trusted, not even that the match is over
         self._refusals = 0
 
     @property
@@ -148,7 +149,7 @@ class Table:
         return self._step(lambda: self.machine.step(given, self.now_us))
 
     def _step(self, decide: Callable[[], list[event_pb2.MatchEvent]]) -> list[event_pb2.MatchEvent]:
-        if self.broken and not self.match.over:
+        if self._doubtful:
             return []  # the state in memory is not to be trusted; the match is about to end
         try:
             failpoints.hit("decide.before")
@@ -177,7 +178,7 @@ class Table:
         # Queued before it is known, so that it comes before the next question and before the end of the match.
         self._then(lambda: session.push(item) if told[0] else None)
         judge(self, seat, answer, max(0, received_us - self._epoch_us), item.verdict)
-        if self.broken and not self.match.over:
+        if self._doubtful:
             # That the match is over is told once it is so in the journal too.
             told[0] = False
             self._unsaid.append(lambda: session.push(item))
@@ -274,7 +275,7 @@ class Table:
 
     def _guarded(self, act: Callable[[], None]) -> None:
         """Does something that calls the rules of a game. What they raise is nobody's fault but the referee's."""
-        if self.broken and not self.match.over:
+        if self._doubtful:
             return
         try:
             act()
@@ -393,14 +394,17 @@ class Table:
         failpoints.hit("match.over")
         match = self.match
         assert match.result is not None
-        for say in self._unsaid:
-            say()
-        self._unsaid.clear()
+        self._say_unsaid()
         digest = self._host.digest(self.match_id)
         for seat in match.seats:
             session = self._host.session_of(seat.agent_id) if seat.agent_id else None
             if session is not None and self.match_id in session.tables:
                 session.push(messages.match_over(self.match_id, seat.seat, match.result, digest))
+
+    def _say_unsaid(self) -> None:
+        for say in self._unsaid:
+            say()
+        self._unsaid.clear()
 
     def summary(self) -> match_pb2.Match:
         """Returns the match as lists show it; times and counts are added by whoever lists it."""
@@ -501,7 +505,7 @@ class Table:
         """Ends the match as the referee's fault, from what is stored: the state in memory is not to be trusted."""
         if self.broken:
             return
-        self.broken = True
+        self.broken = self._doubtful = True
         if not note:
             incident = uuid4().hex[:12]
             note = f"the referee failed; incident {incident}"
@@ -514,7 +518,9 @@ class Table:
             stored = parse(self._host.stored_events(self.match_id))
             machine = Machine(self._host.steps.run(lambda: replay(stored)), secret)
             if machine.match.over:
-                return  # its end is stored: it was that which was being told
+                self._doubtful = False
+                self._say_unsaid()  # its end is stored: it was that which was being told
+                return
             stop = inputs.Stop(match_pb2.END_REASON_REFEREE_FAULT, note)
             events = self._host.steps.run(lambda: machine.step(stop, self.now_us))
         except Exception:
@@ -524,5 +530,5 @@ class Table:
             again = min(2 * retry_us, _LONGEST_RETRY_US)
             self._host.clock.call_at(self._host.clock.now_us() + retry_us, lambda: self._stop_broken(note, again))
             return
-        self.machine, self.match = machine, machine.match
+        self.machine, self.match, self._doubtful = machine, machine.match, False
         self._took(events)

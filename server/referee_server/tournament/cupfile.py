@@ -71,7 +71,7 @@ def parse_cup(text: str) -> Cup:
         cup = Cup.model_validate(found)
     except ValidationError as error:
         problems = [_problem(one) for one in error.errors(include_url=False)[:_MOST_SHOWN]]
-        raise CupError([*problems, *_loose_ends(found)]) from None
+        raise CupError([*problems, *_loose_ends(found)][:_MOST_SHOWN]) from None
     problems = [*_check_game(cup), *_check_entrants(cup), *_check_play(cup)]
     if problems:
         raise CupError(problems[:_MOST_SHOWN])

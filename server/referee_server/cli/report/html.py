@@ -157,6 +157,11 @@ def _foot(report: Report) -> Iterator[str]:
             "<p>The host was bound to the cards before the first was dealt, by the commitment "
             f"<code>{for_html(report.commitment)}</code>.</p>"
         )
+    if report.master:
+        yield (
+            "<p>The master secret, from which all cards follow and which that commitment binds, was "
+            f"<code>{for_html(report.master)}</code>.</p>"
+        )
     if report.generated:
         yield f"<p>{for_html(report.generated)}</p>"
     yield "</footer>"

@@ -31,7 +31,7 @@ class Duel:
         second: number of the other.
         by: what was compared: place points a table, or points of the game a deal, more being better.
         found: what came of it.
-        verdict: what can be said, as a sentence; empty for what the figures say by themselves.
+        verdict: what can be said, in words without a full stop; empty for what the figures say by themselves.
     """
 
     first: int
@@ -63,6 +63,7 @@ class Report:
         comparison: two entrants held against each other.
         outcomes: the tables that have ended, in any order.
         commitment: what the host was bound to before the first card, in hexadecimal.
+        master: the master secret that the commitment binds, in hexadecimal; empty until the tournament has ended.
         generated: from what, and when, the report was made, as one sentence.
     """
 
@@ -82,6 +83,7 @@ class Report:
     comparison: Duel | None = None
     outcomes: Sequence[Outcome] = field(default=(), repr=False)
     commitment: str = ""
+    master: str = ""
     generated: str = ""
 
     @property
@@ -107,6 +109,13 @@ class Report:
     def game_points(self, line: Standing) -> int:
         """Returns the points of a line as the game counts them; in standings more is better, whatever the game."""
         return -line.points if self.lowest_wins else line.points
+
+    def proof(self) -> str:
+        """Returns in a line what anybody can check the cards with; empty where the host was bound to nothing."""
+        if not self.commitment:
+            return ""
+        master = f", the master secret {self.master}" if self.master else ""
+        return " ".join(filter(None, (f"Cards: the commitment {self.commitment}{master}.", self.generated)))
 
     def progress(self) -> str:
         """Returns in a sentence or two how far the tournament is, and what had no result."""

@@ -54,6 +54,7 @@ def report_of(book: Book, *, resamples: int = 1000) -> Report:
         comparison=_duel(book) if full else None,
         outcomes=counted,
         commitment=book.created.commitment,
+        master=book.ended.master_secret.hex() if book.ended is not None else "",
         generated=f"From the log of tournament {book.tournament_id}, {book.sequence} facts.",
     )
 

@@ -202,7 +202,7 @@ def comparison(report: Report) -> Sheet:
         f"{spreads([duel.found.difference], 2)[0]} {unit}",
         figure(duel.found.p, 3) if duel.found.p >= LEAST_P else f"< {LEAST_P}",
     )
-    return Sheet("comparison", "Comparison", columns, (row,), duel.verdict)
+    return Sheet("comparison", "Comparison", columns, (row,), f"{duel.verdict}." if duel.verdict else "")
 
 
 def faults(report: Report) -> Sheet:

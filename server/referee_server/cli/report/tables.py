@@ -47,6 +47,8 @@ def as_rich(report: Report) -> RenderableType:
             parts.append(_rich_table(sheet))
         if sheet.caption:
             parts.append(Text(plain(sheet.caption), style="dim"))
+    if report.proof():
+        parts += [Text(), Text(plain(report.proof()), style="dim")]
     return Group(*parts)
 
 
@@ -84,6 +86,8 @@ def _markdown_lines(report: Report) -> Iterator[str]:
         if sheet.caption:
             yield from (("",) if sheet.rows else ())
             yield for_markdown(sheet.caption)
+    if report.proof():
+        yield from ("", for_markdown(report.proof()))
 
 
 def _markdown_row(cells: Iterator[str] | tuple[str, ...]) -> str:
@@ -162,6 +166,7 @@ def _content(report: Report) -> dict[str, Any]:
         "tables_scored": report.scored,
         "lowest_wins": report.lowest_wins,
         "commitment": report.commitment,
+        "master_secret": report.master,
         "generated": report.generated,
         "standings": [_standing(report, line) for line in report.standings],
         "crosstable": [
