@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -151,10 +152,11 @@ class Peer:
             if len(head) < 9:
                 return None
             found = Frame(head[3], head[4], int.from_bytes(head[5:], "big"), self._input.read(_length(head)))
-            if found.kind == Kind.PING and not found.flags & ACK:
-                self.send(frame(Kind.PING, found.body, flags=ACK))
         except ConnectionError:
             return None
+        if found.kind == Kind.PING and not found.flags & ACK:
+            with suppress(ConnectionError):  # what the server said before it closed is still to be read
+                self.send(frame(Kind.PING, found.body, flags=ACK))
         return found
 
     def frame_of(self, kind: Kind, test: Callable[[Frame], object] = bool) -> Frame:
