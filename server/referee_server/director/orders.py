@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 
 from referee_games import dealing
 from referee_server.director.executor import Order, Player, TableKey
+from referee_server.tables.creation import id_of
 from referee_server.tournament.book import Book
 from referee_server.tournament.model import Table
 
@@ -15,11 +15,6 @@ from referee_server.tournament.model import Table
 def tournament_id_from(master: bytes, toml: str) -> str:
     """Returns the id of a tournament whose master secret the host gave: everything follows from what he wrote."""
     return id_of(hashlib.sha256(b"referee.tournament.v1\0" + master + toml.encode()).digest()[:16])
-
-
-def id_of(data: bytes) -> str:
-    """Returns 16 bytes as an id: 26 characters a-z 2-7."""
-    return base64.b32encode(data).decode().rstrip("=").lower()
 
 
 def match_id_of(book: Book, master: bytes, table: Table, attempt: int) -> str:

@@ -16,13 +16,13 @@ from referee_games.contract import shown
 from referee_server.director.director import Director
 from referee_server.director.executor import Executor, ExecutorError, Order
 from referee_server.director.importing import records_of
-from referee_server.director.orders import id_of, tournament_id_from
+from referee_server.director.orders import tournament_id_from
 from referee_server.journal import LogError as DamageError
 from referee_server.journal import StorageError, TournamentAdded, TournamentNoted, TournamentRow
 from referee_server.journal.errors import DamagedLogError
 from referee_server.match.errors import RefusedError
 from referee_server.match.verify import LogError
-from referee_server.tables.creation import SERVER_VERSION
+from referee_server.tables.creation import SERVER_VERSION, id_of
 from referee_server.tables.hall import Hall
 from referee_server.tournament.book import (
     CANCELLED,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Final
@@ -19,7 +18,7 @@ from referee_server.match.state import Match
 from referee_server.match.verify import parse
 from referee_server.match.views import ALL, Projector
 from referee_server.rpc.gate import Caller, Gate, unknown_credential
-from referee_server.rpc.listing import match_of
+from referee_server.rpc.listing import from_token, match_of, to_token
 from referee_server.rpc.story import Stories, Story
 from referee_server.tables.creation import unknown_match
 from referee_server.tables.hall import Hall
@@ -67,9 +66,9 @@ class MatchService:
         size = min(request.page_size or _DEFAULT_PAGE, _MAX_PAGE)
         states = {match_pb2.MatchState.Name(state).removeprefix("MATCH_STATE_") for state in _known(request.states)}
         rows = self._hall.journal.matches(
-            after_number=_from_token(request.page_token), limit=size + 1, states=sorted(states), newest_first=True
+            after_number=from_token("m", request.page_token), limit=size + 1, states=sorted(states), newest_first=True
         )
-        token = _to_token(rows[size - 1].number) if len(rows) > size else ""
+        token = to_token("m", rows[size - 1].number) if len(rows) > size else ""
         return pb.ListMatchesResponse(matches=[match_of(row) for row in rows[:size]], next_page_token=token)
 
     async def CancelMatch(self, request: pb.CancelMatchRequest, caller: Caller) -> pb.CancelMatchResponse:  # noqa: N802
@@ -264,22 +263,3 @@ def _known(states: object) -> list[match_pb2.MatchState.ValueType]:
     if len(known) != len(list(states)):  # type: ignore[call-overload]
         raise _invalid("states", "a state is one of those of MatchState")
     return known
-
-
-def _to_token(number: int) -> str:
-    return base64.urlsafe_b64encode(f"m{number}".encode()).decode()
-
-
-def _from_token(token: str) -> int:
-    if not token:
-        return 0
-    try:
-        text = base64.urlsafe_b64decode(token.encode()).decode() if len(token) <= 64 else ""
-        number = int(text.removeprefix("m"))
-        if _to_token(number) != token or not 0 < number < 1 << 63:
-            raise ValueError
-        return number
-    except ValueError:
-        raise RefusedError(
-            reason_pb.ERROR_REASON_PAGE_TOKEN_INVALID, "a page token is the next_page_token of the page before"
-        ) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -16,6 +15,7 @@ from referee_server.director.tournaments import Tournaments
 from referee_server.journal import TournamentRow
 from referee_server.match.errors import RefusedError
 from referee_server.rpc.gate import Caller, Gate
+from referee_server.rpc.listing import from_token, to_token
 from referee_server.tournament.book import Book
 from referee_server.tournament.cup import Entrant
 from referee_server.tournament.cupfile import CupError, entrant_of, parse_cup
@@ -95,9 +95,9 @@ class TournamentService:
         if request.page_size < 0:
             raise _invalid("page_size", "a page has no negative size")
         size = min(request.page_size or _DEFAULT_PAGE, _MAX_PAGE)
-        before = _from_token(request.page_token)
+        before = from_token("t", request.page_token)
         rows = [row for row in reversed(self._tournaments.rows()) if not before or row.number < before]
-        token = _to_token(rows[size - 1].number) if len(rows) > size else ""
+        token = to_token("t", rows[size - 1].number) if len(rows) > size else ""
         return pb.ListTournamentsResponse(
             tournaments=[await self._message(row) for row in rows[:size]], next_page_token=token
         )
@@ -200,20 +200,3 @@ def _milli(value: float) -> int:
 
 def _invalid(field: str, message: str) -> RefusedError:
     return RefusedError(reason_pb.ERROR_REASON_FIELD_INVALID, message, field=field)
-
-
-def _to_token(number: int) -> str:
-    return base64.urlsafe_b64encode(f"t{number}".encode()).decode()
-
-
-def _from_token(token: str) -> int:
-    try:
-        text = base64.urlsafe_b64decode(token.encode()).decode() if len(token) <= 64 else "?"
-        number = int(text.removeprefix("t")) if token else 0
-        if token and (_to_token(number) != token or number < 1):
-            raise ValueError
-    except ValueError:
-        raise RefusedError(
-            reason_pb.ERROR_REASON_PAGE_TOKEN_INVALID, "a page token is the next_page_token of the page before"
-        ) from None
-    return number
