@@ -35,6 +35,11 @@ class _Watched(Tournaments):
         super().__init__(hall, random_bytes, make)
         self._told = revealed
 
+    still_at_play: frozenset[str] = frozenset()
+
+    def begun(self, match_ids: Sequence[str]) -> set[str]:
+        return super().begun(match_ids) | (self.still_at_play & set(match_ids))
+
     async def reveal(self, match_ids: Sequence[str]) -> None:
         self._told += match_ids
         await super().reveal(match_ids)

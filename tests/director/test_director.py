@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from director.kit import Club, Stand, cup, settle
+from director.kit import SEED, Club, Stand, cup, settle
 from referee_server.director.director import Director
 from referee_server.director.executor import Entry, Offer, Player
 from referee_server.director.orders import order_for
@@ -16,6 +16,7 @@ from referee_server.tournament.book import Book
 from referee_server.tournament.cupfile import CupError, entrant_of
 from referee_server.tournament.table import lines_of
 
+MASTER = bytes.fromhex(SEED)
 FOUR = ("first", "random", "stride", "greedy")
 
 
@@ -204,6 +205,21 @@ async def test_what_was_revealed_before_a_kill_is_revealed_again_for_it_may_not_
     again.tournaments.resume_all()
     await settle()
     assert again.revealed == club.revealed
+    await again.close()
+
+
+async def test_tables_that_were_at_play_when_it_was_killed_count_among_those_that_may_be(
+    club: Club, stand: Stand
+) -> None:
+    director = await started(club, cup(*FOUR, running="concurrency = 4", format="sets = 2"))
+    tables = [table for table in director.book.scheduler.tables if table.number in (7, 9, 11)]
+    later = Stand()
+    again = Club(club.journal, make=lambda book: later)
+    again.tournaments.still_at_play = frozenset(order_for(director.book, MASTER, table).match_id for table in tables)
+    again.tournaments.start(director.book.tournament_id)
+    await settle()
+    assert set(later.orders) == {0, 7, 9, 11}
+    assert later.at_once == 4
     await again.close()
 
 

@@ -49,6 +49,9 @@ class Ledger(Protocol):
     def wall_ns(self) -> int:
         """Returns wall time, in nanoseconds since 1970; for display only."""
 
+    def begun(self, match_ids: Sequence[str]) -> set[str]:
+        """Returns those of some matches that are being played: an earlier run that was killed began them."""
+
     async def note(self, tournament_id: str, event: bytes, state: str) -> None:
         """Stores a fact and where the tournament then stands; returns once that is stored.
 
@@ -96,6 +99,8 @@ class Director:
         self._ending = False
         self._failure: BaseException | None = None
         self._revealed: set[int] = set()
+        # Tables that an earlier run began. They are at play whether they are ordered or not, so they come first.
+        self._begun: list[Table] = []
         self._writing = asyncio.Lock()
 
     # What a host can do.
@@ -174,6 +179,10 @@ class Director:
         if self.book.started is None and entries is not None:
             nonces = [entry.nonce for entry in entries]
             await self._note(pb.TournamentStarted(nonces=nonces, isolation=[entry.isolation for entry in entries]))
+        elif entries is not None:
+            ids = {order_for(self.book, self._master, table).match_id: table for table in self.book.unplayed()}
+            begun = self._ledger.begun(tuple(ids))
+            self._begun = [table for match_id, table in ids.items() if match_id in begun]
 
     def _offer(self) -> Offer | None:
         """Returns what entrants are told before they add to the cards, where these are those of the tournament."""
@@ -219,13 +228,19 @@ class Director:
         room = running.concurrency - len(self.playing)
         share = running.share or _fair_share(self.book)
         sitting = self._sitting.copy()
-        chosen: list[Table] = []
+        chosen, self._begun = self._begun, []
+        for table in chosen:
+            sitting.update({entrant for entrant in table.seats if entrant >= 0})
         for table in self.book.unplayed():
             if len(chosen) >= room:
                 break
             entrants = {entrant for entrant in table.seats if entrant >= 0}
             # Who is slow is not to sit at every table that is at play.
-            if table.number in self.playing or any(sitting[entrant] >= share for entrant in entrants):
+            if (
+                table.number in self.playing
+                or table in chosen
+                or any(sitting[entrant] >= share for entrant in entrants)
+            ):
                 continue
             sitting.update(entrants)
             chosen.append(table)

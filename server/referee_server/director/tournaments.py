@@ -72,6 +72,10 @@ class Tournaments:
         """See `Ledger.wall_ns`."""
         return self._hall.clock.wall_ns()
 
+    def begun(self, match_ids: Sequence[str]) -> set[str]:
+        """See `Ledger.begun`."""
+        return self._hall.running.keys() & set(match_ids)
+
     async def note(self, tournament_id: str, event: bytes, state: str) -> None:
         """See `Ledger.note`. Where the storage is away for now, waits until it is back."""
         self._hall.committer.store(TournamentNoted(tournament_id, (event,), state))
