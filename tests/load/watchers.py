@@ -39,6 +39,9 @@ class Watched:
         worst_s: the longest such time with them, and without.
         rss: memory for each of them, in bytes.
         faults: faults of agents, with them or without.
+        cpu: processor time of the referee a decision with them, to that without: what they cost it, whoever else
+            needs the processors meanwhile.
+        own: how much of the machine's processor time the watchers themselves took.
     """
 
     count: int
@@ -47,12 +50,15 @@ class Watched:
     worst_s: tuple[float, float]
     rss: float
     faults: int
+    cpu: float
+    own: float
 
     def __str__(self) -> str:
         return (
             f"{self.count} watchers that never read: decision rate {self.rate:.2f}x, median answer to verdict"
             f" {self.median:.2f}x, worst {self.worst_s[0] * 1e3:.0f} against {self.worst_s[1] * 1e3:.0f} ms without;"
-            f" {self.rss / 1024:.0f} KiB each; {self.faults} faults"
+            f" {self.rss / 1024:.0f} KiB each; {self.faults} faults; processor time of the referee a decision"
+            f" {self.cpu:.2f}x, of the watchers themselves {self.own:.0%} of the machine"
         )
 
 
@@ -60,6 +66,7 @@ class Watched:
 class _Turn:
     decisions: int = 0
     seconds: float = 0.0
+    cpu_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.medians: list[float] = []
@@ -69,6 +76,10 @@ class _Turn:
     def rate(self) -> float:
         return self.decisions / self.seconds
 
+    @property
+    def cost_s(self) -> float:
+        return self.cpu_s / self.decisions
+
 
 def measure(
     folder: Path, count: int, turns: int = 3, turn_s: float = 5.0, say: Callable[[str], None] = lambda _: None
@@ -76,7 +87,7 @@ def measure(
     """Plays with and without watchers, in turns."""
     swarm = Swarm(folder)
     with_, without = _Turn(), _Turn()
-    rss = 0.0
+    rss = own_s = 0.0
     try:
         spec = swarm.spec(allowance_ms=2_000, bank_ms=0)
         swarm.create(spec, 1)
@@ -89,7 +100,9 @@ def measure(
             watchers = Child(argv, environment())
             try:
                 assert watchers.wait_for("watching", 120)
+                own_s -= _cpu_s(watchers.popen.pid)
                 _play(swarm, with_, turn_s)
+                own_s += _cpu_s(watchers.popen.pid)
                 rss = max(rss, (swarm.rss() - before) / count)
                 say(f"with: {with_.rate:,.0f} decisions/s, without: {without.rate:,.0f}")
             finally:
@@ -100,17 +113,27 @@ def measure(
         swarm.close()
     medians = [sorted(turn.medians)[len(turn.medians) // 2] for turn in (with_, without)]
     worst = with_.worst_s, without.worst_s
-    return Watched(count, with_.rate / without.rate, medians[0] / medians[1], worst, rss, faults)
+    own = own_s / (with_.seconds * (os.cpu_count() or 1))
+    cost = with_.cost_s / without.cost_s
+    return Watched(count, with_.rate / without.rate, medians[0] / medians[1], worst, rss, faults, cost, own)
+
+
+def _cpu_s(pid: int) -> float:
+    """Returns the processor time that a process has used, in seconds."""
+    used = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
 
 
 def _play(swarm: Swarm, turn: _Turn, seconds: float) -> None:
     began, before = time.monotonic(), swarm.sum().decisions
+    turn.cpu_s -= _cpu_s(swarm.referee.pid)
     while time.monotonic() - began < seconds:
         time.sleep(0.2)
         now = swarm.sum()
         turn.medians += [ways[0] for ways in now.ways_s if ways]
         turn.worst_s = max([turn.worst_s, *(ways[2] for ways in now.ways_s if ways)])
     turn.seconds += time.monotonic() - began
+    turn.cpu_s += _cpu_s(swarm.referee.pid)
     turn.decisions += swarm.sum().decisions - before
 
 
