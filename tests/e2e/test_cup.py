@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from .kit import SEED, Home, until
+from .test_tls import make_papers
 
 HOUSE = [sys.executable, "-m", "referee_client.house"]
 WHERE = ["--connect", "{address}", "--name", "{name}", "--credential", "{credential}"]
@@ -198,6 +199,24 @@ def test_a_remote_entrant_connects_adds_to_the_cards_and_plays(home: Home) -> No
     first = json.loads(home.ok("export", "--all", "--format", "jsonl").out.splitlines()[0])
     nonces = first["match_created"]["tournament"]["nonces"]
     assert [bool(nonce) for nonce in nonces] == [True, False, False, False]
+
+
+def test_remote_entrants_connect_encrypted_and_programs_play_beside_them(home: Home) -> None:
+    papers = make_papers(home.path)
+    entrants = (
+        '[[entrant]]\nname = "guest"\nremote = "guest"\n'
+        + program("near", [*HOUSE, "random", *WHERE])
+        + "".join(f'[[entrant]]\nname = "{bot}"\nbot = "{bot}"\n' for bot in BOTS[2:])
+    )
+    path = write(home, cup(sets=1, entrants=entrants, extra='[duplicate]\nmode = "none"\n'))
+    files = papers.server
+    run = home.start("run", path, "--listen", "127.0.0.1:0", "--tls-cert", files.certificate, "--tls-key", files.key)
+    address = run.wait_for("listens on").rpartition(" ")[2]
+    home.agent("greedy", address, "guest", "--tls-ca", str(papers.ca))
+    assert run.wait() == 0
+    told = results(home)
+    assert told["tables_scored"] == 1
+    assert all(not row["faults"] for row in told["standings"])
 
 
 def still_there(word: str) -> list[str]:

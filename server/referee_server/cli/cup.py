@@ -16,8 +16,8 @@ from referee_server.cli.logs import configure
 from referee_server.cli.output import ExitCode, Failure, fail, print_rich
 from referee_server.cli.report.of_book import report_of
 from referee_server.cli.report.tables import as_json, as_rich
-from referee_server.cli.serve import StopSignals, check_exposed
-from referee_server.cli.service import ProgramSettings, Service, ServiceSettings
+from referee_server.cli.serve import StopSignals, check_exposed, tls_files
+from referee_server.cli.service import ProgramSettings, Service, ServiceSettings, TlsFiles
 from referee_server.director.executor import ExecutorError
 from referee_server.director.tournaments import OVER, Tournaments
 from referee_server.journal import JournalReader, TournamentRow
@@ -33,7 +33,15 @@ _DRAIN_S: Final = 60.0
 
 
 def run_cup(
-    path: str, data: str, *, listen: str | None, insecure: bool, accept_changes: bool, log_level: str, as_json_: bool
+    path: str,
+    data: str,
+    *,
+    listen: str | None,
+    tls: tuple[str | None, str | None, str | None],
+    insecure: bool,
+    accept_changes: bool,
+    log_level: str,
+    as_json_: bool,
 ) -> None:
     """Runs a tournament from its file, or goes on with it.
 
@@ -42,7 +50,8 @@ def run_cup(
     """
     text = read_cup(path)
     cup = _parsed(path, text)
-    check_exposed(listen or DEFAULT_LISTEN, encrypted=False, insecure=insecure)
+    files = tls_files(*tls)
+    check_exposed(listen or DEFAULT_LISTEN, encrypted=files is not None, insecure=insecure)
     configure(log_level)
     # Where nobody connects from outside any port will do, so that several can run beside each other.
     remote = any(entrant.remote is not None for entrant in cup.entrant)
@@ -51,7 +60,7 @@ def run_cup(
     # Before gRPC is in use: what starts programs is a process of its own, and a process that runs gRPC cannot fork.
     agents = LocalAgents() if any(entrant.command is not None for entrant in cup.entrant) else None
     try:
-        asyncio.run(run.run(address, agents))
+        asyncio.run(run.run(address, files, agents))
     finally:
         if agents is not None:
             agents.kill()
@@ -80,13 +89,15 @@ class _Run:
         self._accept_changes = accept_changes
         self._as_json = as_json
 
-    async def run(self, address: str, agents: LocalAgents | None) -> None:
+    async def run(self, address: str, tls: TlsFiles | None, agents: LocalAgents | None) -> None:
         stop = StopSignals()
         programs = None
         if agents is not None:
-            sandboxed = any(entrant.isolation != "process" for entrant in self._cup.entrant)
-            programs = ProgramSettings(agents, self._folder, sandboxed)
-        settings = ServiceSettings(address=address, programs=programs)
+            # Without a network there is only the socket; and where connections are encrypted it saves programs of this
+            # machine the trouble.
+            socket = tls is not None or any(entrant.isolation != "process" for entrant in self._cup.entrant)
+            programs = ProgramSettings(agents, self._folder, socket=socket)
+        settings = ServiceSettings(address=address, tls=tls, programs=programs)
         async with Service(self._data, settings) as service:
             tournaments = service.tournaments
             tournament_id = await self._enter(service, tournaments)

@@ -29,6 +29,9 @@ def init(cup: str) -> None:
     metavar="HOST:PORT",
     help="Where remote entrants connect. Default: 127.0.0.1:7431, or any port where there are none.",
 )
+@click.option("--tls-cert", metavar="FILE", help="The certificate chain, PEM; encrypts the connections.")
+@click.option("--tls-key", metavar="FILE", help="Its key, PEM.")
+@click.option("--tls-client-ca", metavar="FILE", help="Ask clients for a certificate of this authority, PEM.")
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine, though nothing is encrypted.")
 @click.option("--accept-changes", is_flag=True, help="Go on though the file has changed since the start.")
 @click.option(
@@ -36,7 +39,16 @@ def init(cup: str) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print nothing but the results, as JSON.")
 def run(
-    cup: str, data: str, listen: str | None, insecure: bool, accept_changes: bool, log_level: str, as_json: bool
+    cup: str,
+    data: str,
+    listen: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_client_ca: str | None,
+    insecure: bool,
+    accept_changes: bool,
+    log_level: str,
+    as_json: bool,
 ) -> None:
     """Runs a tournament, or goes on with one that was interrupted."""
     from referee_server.cli.cup import run_cup
@@ -45,6 +57,7 @@ def run(
         cup,
         data,
         listen=listen,
+        tls=(tls_cert, tls_key, tls_client_ca),
         insecure=insecure,
         accept_changes=accept_changes,
         log_level=log_level,

@@ -43,7 +43,7 @@ def run_service(
     Raises:
         Failure: it cannot start, or the storage failed.
     """
-    files = _tls_files(*tls)
+    files = tls_files(*tls)
     check_exposed(listen, encrypted=files is not None, insecure=insecure)
     configure(log_level, as_json=log_json)
     settings = ServiceSettings(
@@ -71,7 +71,12 @@ def check_exposed(listen: str, *, encrypted: bool, insecure: bool) -> None:
         )
 
 
-def _tls_files(certificate: str | None, key: str | None, client_ca: str | None) -> TlsFiles | None:
+def tls_files(certificate: str | None, key: str | None, client_ca: str | None) -> TlsFiles | None:
+    """Returns what encryption needs, as it was named on the command line; None where nothing was.
+
+    Raises:
+        Failure: part of it is missing.
+    """
     if certificate is None and key is None and client_ca is None:
         return None
     if certificate is None or key is None:

@@ -72,12 +72,12 @@ class ProgramSettings:
     Attributes:
         agents: the launcher, made before gRPC is in use; its owner closes it.
         folder: where paths in the tournament's file start from.
-        sandboxed: whether some have no network and need the service's Unix socket.
+        socket: whether they find the service by a Unix socket of its own, not encrypted, instead of its address.
     """
 
     agents: LocalAgents
     folder: Path
-    sandboxed: bool
+    socket: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,8 @@ class Service:
                 self._server, self.hall, gate, self.tournaments, hello_deadline_s=settings.patience.hello_s
             )
             self.address = f"{host}:{listen(self._server, settings.address, tls)}"
-            if settings.programs is not None and settings.programs.sandboxed:
-                self._listen_for_sandboxed(settings.programs)
+            if settings.programs is not None and settings.programs.socket:
+                self._listen_for_programs(settings.programs)
             self.hall.steps.start()
             self.resumed = self.hall.start()
             self.hall.on_serving = self._on_serving
@@ -192,8 +192,8 @@ class Service:
         place = Place(self._data.path, given.folder, self.address, self._socket)
         return LocalExecutor(self.hall, LocalPrograms(self.hall, book.cup, book.tournament_id, given.agents, place))
 
-    def _listen_for_sandboxed(self, programs: ProgramSettings) -> None:
-        """Listens where programs without a network find the service; the path has to be short, and nobody else's."""
+    def _listen_for_programs(self, programs: ProgramSettings) -> None:
+        """Listens where programs of this machine find the service; the path has to be short, and nobody else's."""
         folder = Path(tempfile.mkdtemp(prefix="referee-"))
         programs.agents.remove_at_end(folder)
         self._socket = folder / "socket"

@@ -48,7 +48,7 @@ class Place:
         data: the data folder.
         folder: where the paths of the tournament's file start from.
         address: where the referee listens.
-        socket: its Unix socket, for those that have no network; None for none.
+        socket: its Unix socket, by which all programs find it then; None for none.
     """
 
     data: Path
@@ -235,7 +235,7 @@ class LocalPrograms:
         _write_secret(lent, copy.token)
         program = self._program(entrant, copy, lent)
         extra = {
-            "REFEREE_ADDRESS": self._address(entrant),
+            "REFEREE_ADDRESS": self._address,
             "REFEREE_NAME": copy.name,
             "REFEREE_CREDENTIAL": str(lent),
         }
@@ -255,7 +255,7 @@ class LocalPrograms:
         assert described.command is not None
         limits = described.limits.model_dump(exclude_none=True)
         folder = self._place.folder / described.folder if described.folder is not None else None
-        values = {"{address}": self._address(entrant), "{name}": copy.name, "{credential}": str(lent)}
+        values = {"{address}": self._address, "{name}": copy.name, "{credential}": str(lent)}
         return Program(
             name=described.name,
             argv=tuple(_filled(described.command, values)),
@@ -267,10 +267,9 @@ class LocalPrograms:
             reads=(lent, *(self._place.folder / path for path in described.reads)),
         )
 
-    def _address(self, entrant: int) -> str:
-        if self._cup.entrant[entrant].isolation != "process" and self._place.socket is not None:
-            return f"unix:{self._place.socket}"
-        return self._place.address
+    @property
+    def _address(self) -> str:
+        return f"unix:{self._place.socket}" if self._place.socket is not None else self._place.address
 
     def _on_attached(self, agent_id: str) -> None:
         for copies in self._copies.values():
