@@ -398,7 +398,8 @@ class Table:
         digest = self._host.digest(self.match_id)
         for seat in match.seats:
             session = self._host.session_of(seat.agent_id) if seat.agent_id else None
-            if session is not None and self.match_id in session.tables:
+            # Who came back with a match in mind is told, too, when it was not offered again before its end.
+            if session is not None and (self.match_id in session.tables or self.match_id in session.positions):
                 session.push(messages.match_over(self.match_id, seat.seat, match.result, digest))
 
     def _say_unsaid(self) -> None:
