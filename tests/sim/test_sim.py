@@ -46,6 +46,8 @@ def test_a_seed_always_gives_the_same_world() -> None:
         (10806, "no two matches wait for each other's agents"),
         (11273, "who is told while the referee stands still is told when it goes on"),
         (20201, "what storing a creation takes is no time in which to come"),
+        (400439, "nobody is offered a seat that was his only while the rules failed"),
+        (402302, "the end of a match may wait while the referee stands still twice"),
         (412028, "who comes back with a match in mind is told of its end though it was not offered again"),
         (301999, "who comes back just as a match ends is told so on the old stream and, since it asks, on the new one"),
         (201657, "an end that was decided and lost is not told"),

@@ -422,9 +422,11 @@ class World:
         """Lets what is on its way arrive, and looks at what everybody was told."""
         for agent in self.agents:
             agent.quiet = True
-        began_us = self.loop_us()  # it may stand still
+        began_us = self.loop_us()
         while self.now_us < max(began_us, self._started_us) + 3_000_000 or self.referee is None:
             self._step()
+            if self.loop_us() > self.now_us + 1_000_000:
+                began_us = self.loop_us()  # it stands still, perhaps again
         for agent in self.agents:
             if agent.traits.honest and not agent.gone:
                 missing = set(agent.offered) - agent.ended

@@ -170,6 +170,10 @@ class Hall:
                     # Who declines is not asked again at once, or it would go on for ever.
                     session.rests_until_us = session.idle_since_us + _REST_US
                     self.clock.call_at(session.rests_until_us, self._seat_everybody)
+        if table.broken:
+            # Some may have been given a seat in memory that was never theirs.
+            for session in self.presence.sessions.values():
+                session.tables.pop(table.match_id, None)
         if not table.match.held_back:
             self.housekeeper.archive(table.match_id)
         self._seat_everybody()

@@ -211,7 +211,7 @@ class Table:
         To be called when everything so far is committed.
         """
         match = self.match
-        if match.over:
+        if match.over or self._doubtful:
             session.tables[self.match_id] = self  # so that it is told of the end
             return
         for seat in self.seats_of(session.agent_id):
@@ -255,7 +255,7 @@ class Table:
 
     def offer(self) -> None:
         """Offers the match to the agents that have not had it yet and are there. All of them must have room for it."""
-        if self.match.filled_us is None or self.match.state != WAITING:
+        if self.match.filled_us is None or self.match.state != WAITING or self._doubtful:
             return
         for seat in self.match.seats:
             session = self._host.session_of(seat.agent_id)
@@ -263,6 +263,8 @@ class Table:
                 continue
             session.tables[self.match_id] = self
             self.feed(inputs.OfferSeat(seat.seat))
+            if self._doubtful:
+                return
             self._tell_later(session, messages.match_offered(self.match, seat.seat))
             self._follow(session, seat.seat)
 
