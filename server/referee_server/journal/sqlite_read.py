@@ -333,8 +333,10 @@ class SqliteReader:
         """Yields the stored events behind `after` up to `last`, and their checks; fewer if some are missing."""
         try:
             if standing.keys is not None:
-                for key in standing.keys[after:last]:
-                    yield from self._db.execute("SELECT event, mark FROM events WHERE key = ?", (key,))
+                for first, final in _runs(standing.keys[after:last]):
+                    yield from self._db.execute(
+                        "SELECT event, mark FROM events WHERE key BETWEEN ? AND ? ORDER BY key", (first, final)
+                    )
             else:
                 yield from self._db.execute(
                     "SELECT event, mark FROM events WHERE key > ? AND key <= ? AND number = ?"
@@ -389,6 +391,15 @@ class SqliteReader:
             self._unpacked = (standing.number, log)
             return log
         return None
+
+
+def _runs(keys: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yields the first and last of every run of consecutive keys: what a match got in one commit lies together."""
+    start = 0
+    for place in range(1, len(keys) + 1):
+        if place == len(keys) or keys[place] != keys[place - 1] + 1:
+            yield keys[start], keys[place - 1]
+            start = place
 
 
 def _damage(match_id: str, place: int) -> DamagedLogError:
