@@ -27,7 +27,7 @@ from referee_server.tables.watchers import Watcher
 
 HEARTBEAT_S: Final = 10.0
 """How often a watcher hears something, in seconds."""
-WATCHER_MESSAGES_PER_S: Final = 500
+WATCHER_MESSAGES_PER_S: Final = 150
 """How many messages a second all watchers of live matches get together, about; players come first."""
 _PIECE: Final = 256
 _DEFAULT_PAGE: Final = 100
