@@ -369,3 +369,19 @@ async def test_byes_that_are_worth_nothing_are_no_tables_at_which_nothing_was_wo
         await settle()
     for line in lines_of(director.book, resamples=0):
         assert line.mean.value == (line.place_points / line.played if line.played else 0)
+
+
+async def test_what_no_longer_follows_once_it_is_its_turn_is_not_put_on_record(club: Club, stand: Stand) -> None:
+    director = await started(club, cup(*FOUR))
+    late = entrant_of(director.book.cup, "late", "bot", "greedy")
+    both = await asyncio.gather(director.enter(late), director.enter(late), return_exceptions=True)
+    assert [type(one) for one in both] == [type(None), CupError]
+    await asyncio.gather(director.withdraw(4), director.withdraw(4), director.pause(), director.pause())
+    director.cancel()
+    await asyncio.gather(director.go_on(), director.withdraw(1), director.pause(), return_exceptions=True)
+    await asyncio.wait_for(club.tournaments.wait(director.book.tournament_id), 10)
+    await director.pause()
+    await director.withdraw(2)
+    read = Book.read(club.journal.tournament_log(director.book.tournament_id))
+    assert read.state == "CANCELLED"
+    assert [entrant.name for entrant in read.cup.entrant][4:] == ["late"]

@@ -107,13 +107,11 @@ class Director:
 
     async def pause(self) -> None:
         """Starts no more tables; those at play go on to their end."""
-        if self.book.state in (STARTING, RUNNING):
-            await self._note(pb.TournamentPaused())
+        await self._note(pb.TournamentPaused(), lambda: self.book.state in (STARTING, RUNNING))
 
     async def go_on(self) -> None:
         """Starts tables, or starts them again."""
-        if self.book.state in (WAITING, PAUSED):
-            await self._note(pb.TournamentContinued())
+        await self._note(pb.TournamentContinued(), lambda: self.book.state in (WAITING, PAUSED))
 
     def cancel(self) -> None:
         """Ends the tournament: tables at play are cancelled, no more are started."""
@@ -127,8 +125,10 @@ class Director:
 
     async def withdraw(self, entrant: int) -> None:
         """Takes an entrant out of all rounds that are not paired yet."""
-        if not self.book.over and not self.book.decided and entrant not in self.book.withdrawn:
-            await self._note(pb.EntrantWithdrawn(entrant=entrant))
+        await self._note(
+            pb.EntrantWithdrawn(entrant=entrant),
+            lambda: not self.book.decided and entrant not in self.book.withdrawn,
+        )
 
     async def enter(self, entrant: Entrant) -> None:
         """Lets somebody in who comes late; it is in the rounds that are paired from now on.
@@ -136,10 +136,12 @@ class Director:
         Raises:
             CupError: it cannot enter.
         """
-        entrant_of(self.book.cup, entrant.name, "bot" if entrant.bot else "remote", entrant.bot or entrant.remote or "")
+        kind, value = ("bot", entrant.bot) if entrant.bot else ("remote", entrant.remote or "")
         seat = match_pb2.SeatSpec(bot=entrant.bot) if entrant.bot else match_pb2.SeatSpec(agent=entrant.remote or "")
-        if not self.book.over:
-            await self._note(pb.EntrantEntered(name=entrant.name, seat=seat))
+        await self._note(
+            pb.EntrantEntered(name=entrant.name, seat=seat),
+            lambda: bool(entrant_of(self.book.cup, entrant.name, kind, value)),
+        )
 
     # The run.
 
@@ -309,12 +311,17 @@ class Director:
             return []
         return [order_for(self.book, self._master, table).match_id for table in self.book.unplayed()]
 
-    async def _note(self, payload: Message) -> None:
-        """Puts a fact on record, then takes it in; whole or not at all, whoever waits for it."""
-        await asyncio.shield(asyncio.ensure_future(self._store(payload)))
+    async def _note(self, payload: Message, follows: Callable[[], bool] = lambda: True) -> None:
+        """Puts a fact on record, then takes it in; whole or not at all, whoever waits for it.
 
-    async def _store(self, payload: Message) -> None:
+        `follows` is asked once all facts before it are in: what no longer follows then would spoil the log for good.
+        """
+        await asyncio.shield(asyncio.ensure_future(self._store(payload, follows)))
+
+    async def _store(self, payload: Message, follows: Callable[[], bool]) -> None:
         async with self._writing:
+            if self.book.over or not follows():
+                return
             now_ns = self._ledger.wall_ns()
             event = pb.TournamentEvent(
                 sequence=self.book.sequence + 1,
