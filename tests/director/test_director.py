@@ -385,3 +385,14 @@ async def test_what_no_longer_follows_once_it_is_its_turn_is_not_put_on_record(c
     read = Book.read(club.journal.tournament_log(director.book.tournament_id))
     assert read.state == "CANCELLED"
     assert [entrant.name for entrant in read.cup.entrant][4:] == ["late"]
+
+
+async def test_of_two_requests_that_come_together_the_second_gets_the_answer_of_the_first(club: Club) -> None:
+    toml = cup("first", "random", seed=None)
+    first, second = await asyncio.gather(*(club.tournaments.create(toml, "request") for _ in range(2)))
+    assert first == second
+    seeded = cup("first", "random")
+    both = await asyncio.gather(*(club.tournaments.create(seeded) for _ in range(2)), return_exceptions=True)
+    assert [isinstance(one, CupError) for one in both] == [False, True]
+    assert club.hall.committer.failed is None
+    assert len(club.tournaments.rows()) == 2

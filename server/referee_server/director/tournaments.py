@@ -65,6 +65,7 @@ class Tournaments:
         self._random_bytes = random_bytes
         self._make_executor = make_executor
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._creating = asyncio.Lock()
 
     # The ledger of the directors.
 
@@ -124,6 +125,11 @@ class Tournaments:
         """
         cup = parse_cup(toml)
         Book.check(cup)
+        # One after the other: of two that come together the second has to find what the first has stored.
+        async with self._creating:
+            return await self._create(cup, toml, request_id)
+
+    async def _create(self, cup: Cup, toml: str, request_id: str) -> str:
         self._hall.check_storage()
         earlier = self._hall.journal.tournament_by_request(request_id) if request_id else None
         if earlier is not None:
