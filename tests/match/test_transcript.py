@@ -80,14 +80,15 @@ def test_a_trick_is_told_as_it_is_taken_and_a_score_as_it_is_counted() -> None:
     assert not any(some for kind, some in lines if kind in ("decision_offered", "seat_ready"))
 
 
-def test_a_trick_of_regicide_is_told_once_it_is_known_what_follows_from_it() -> None:
-    events = regicide().events
-    taken = next(place for place, event in enumerate(events) if event.HasField("trick_taken"))
-    after = next(place for place in range(taken, len(events)) if events[place].HasField("action_applied"))
+def test_a_trick_of_regicide_is_told_once_it_is_known_what_its_taker_changes() -> None:
     told = Transcript()
-    lines = [told.take(event) for event in events[: after + 1]]
-    assert not any(lines[taken:after])
-    assert lines[after][0].startswith("  trick  1 ")
+    lines = [(event, told.take(event)) for event in regicide().events]
+    taken = [place for place, (event, _) in enumerate(lines) if event.HasField("trick_taken")]
+    # The first trick makes a king, who is asked; with the third bert stays king, and is not.
+    assert lines[taken[0]][1] == []
+    following = next(some for event, some in lines[taken[0] + 1 :] if event.HasField("action_applied"))
+    assert [line.startswith("  trick  1 ") for line in following] == [True]
+    assert [line.startswith("  trick  3 ") for line in lines[taken[2]][1]] == [True]
 
 
 def test_an_open_seat_is_named_when_it_is_taken() -> None:

@@ -201,6 +201,7 @@ class RegicideTeller(_Tricks):
         self._opening: list[str] = []
         self._trump = ""
         self._reversed = False
+        self._king = -1  # who took the last trick
         self._last = ""  # the line of the last trick, to which what the new king does is added
 
     def applied(self, event: event_pb2.ActionApplied) -> Lines:
@@ -256,9 +257,12 @@ class RegicideTeller(_Tricks):
         return self.rest()
 
     def taken(self, event: event_pb2.TrickTaken) -> Lines:
-        """Holds the trick back until it is known what the new king does."""
+        """Tells the trick; that of a new king is held back until it is known what he does."""
         order = f"{self._trump} reversed" if self._reversed else self._trump
-        self._last = self._trick(event.seat, f"{order:13}")
+        line = self._trick(event.seat, f"{order:13}")
+        if event.seat == self._king:
+            return [line]
+        self._king, self._last = event.seat, line
         return []
 
     def settle(self) -> Lines:
