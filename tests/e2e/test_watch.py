@@ -112,8 +112,9 @@ class Pausing(Agent):
         return decision.legal[0]
 
 
-@pytest.mark.parametrize("view", ["all", "public"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "view"), [(signal.SIGKILL, "all"), (signal.SIGKILL, "public"), (signal.SIGTERM, "all")]
+)
 async def test_a_restart_of_the_service_is_bridged_and_nothing_told_twice_or_left_out(
     home: Home, number: signal.Signals, view: str
 ) -> None:

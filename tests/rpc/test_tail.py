@@ -288,6 +288,13 @@ def test_patience_begins_anew_whenever_the_service_was_there() -> None:
     assert numbers_of(line(*calls, [told(10), END], patience_s=0.15)) == list(range(1, 11))
 
 
+def test_a_service_that_takes_the_call_and_no_more_is_given_up() -> None:
+    watch = line([told(1), AWAY], [pb.WatchMatchResponse(), AWAY], patience_s=5)
+    with pytest.raises(Failure, match="no referee at here:1 for 5 s"):
+        watch.events()
+    assert len(watch.said) == 1
+
+
 REFUSED = {
     "revoked": (Cut(grpc.StatusCode.UNAUTHENTICATED, "CREDENTIAL_REVOKED"), 77, "or not any more"),
     "damaged": (Cut(grpc.StatusCode.DATA_LOSS, "LOG_DAMAGED", "the log is damaged"), 1, "the log is damaged"),

@@ -96,8 +96,11 @@ class Tail:
         while True:
             try:
                 for number, response in enumerate(self._call(self._request)):
-                    self._found()
-                    if events := self._fresh(response.events):
+                    self._heard = True
+                    events = self._fresh(response.events)
+                    if events or number:
+                        self._regain()
+                    if events:
                         yield events
                     if response.HasField("result") or (number and not events and self._held_back and self._ended):
                         return
@@ -106,8 +109,8 @@ class Tail:
                 cut = error
             self._bide(cut)
 
-    def _found(self) -> None:
-        self._heard = True
+    def _regain(self) -> None:
+        """Forgets that the service was away: it does more than to take the call."""
         self._said = False
         self._lost_s = None
         self._pause_s = _FIRST_PAUSE_S
