@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from google.protobuf.json_format import MessageToDict
-
 from referee.v1 import event_pb2, match_pb2
 from referee_server import failpoints
 from referee_server.cli.output import ExitCode, fail, print_rows
 from referee_server.cli.sources import Source, all_matches, open_journal, source_of, sources
+from referee_server.cli.telling import event_line, painter
 from referee_server.journal import LogError as DamageError
 from referee_server.journal import MatchRow, pack
 from referee_server.match.record import record
@@ -24,8 +22,6 @@ from referee_server.match.transcript import transcript
 from referee_server.match.verify import LogError, parse
 
 _EXTENSION: Final = ".log"
-# Hearts and diamonds as on paper; the rest as it comes.
-_RED_CARD: Final = re.compile(r"(?<![\w:])([A23456789TJQK][DH])(?!\w)")
 
 
 def list_matches(data: str, *, as_json: bool) -> None:
@@ -66,7 +62,7 @@ def replay_match(what: str, deal: int | None, data: str) -> None:
     Raises:
         Failure: there is no such match or file, its log is damaged, or it has no such deal.
     """
-    paint: Callable[[str], str] = _painted if sys.stdout.isatty() else lambda line: line
+    paint = painter()
     try:
         source = source_of(what, data)
         events = parse(source.events)
@@ -75,12 +71,8 @@ def replay_match(what: str, deal: int | None, data: str) -> None:
             fail(f"{source.name} has {deals} deals so far; the first is --deal 0")
         for line in transcript(events, deal):
             print(paint(line))
-    except (LogError, DamageError) as error:
+    except (LogError, DamageError, ValueError) as error:
         fail(f"{what}: {error}", ExitCode.CHECK_FAILED)
-
-
-def _painted(line: str) -> str:
-    return _RED_CARD.sub("\x1b[31m\\1\x1b[0m", line)
 
 
 def export_matches(what: Sequence[str], data: str, *, everything: bool, form: str, out: str | None) -> None:
@@ -162,9 +154,7 @@ def _write_lines(source: Source, form: str, file: TextIO, *, everything: bool) -
             file.write(json.dumps(record(events), ensure_ascii=False, separators=(",", ":")) + "\n")
             return
         for event in events:
-            told = MessageToDict(event, preserving_proto_field_name=True)
-            line = {"match_id": source.match_id, **told}
-            file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+            file.write(event_line(source.match_id, event) + "\n")
     except (LogError, ValueError) as error:
         fail(f"{source.name}: {error}", ExitCode.CHECK_FAILED)
 
