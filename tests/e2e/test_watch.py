@@ -53,6 +53,15 @@ def stranger(shared: Home, service: Service, tmp_path: Path) -> Callable[..., An
     return run
 
 
+@pytest.fixture
+def other_host(tmp_path: Path) -> Path:
+    """The data folder of another service."""
+    token = tmp_path / "host.token"
+    token.write_text("0" * 64, encoding="ascii")
+    token.chmod(0o600)
+    return tmp_path
+
+
 def watched(process: Process) -> str:
     """Returns what a watch that has ended printed, without what it said about the connection."""
     assert process.wait() == 0, process.output
@@ -184,6 +193,13 @@ def test_a_stranger_sees_the_public_events(ended: str, stranger: Callable[..., A
     assert [int(event["sequence"]) for event in events] == list(range(1, len(events) + 1))
 
 
+def test_the_host_of_another_service_is_a_stranger_here(
+    shared: Home, service: Service, ended: str, other_host: Path, stranger: Callable[..., Any]
+) -> None:
+    done = shared.ok("watch", ended, "--data", other_host, "--connect", service.address)
+    assert done.out == stranger(ended).out
+
+
 def test_an_agent_sees_its_own_hand_and_no_other(shared: Home, service: Service, stranger: Callable[..., Any]) -> None:
     match_id = shared.ok(*WAITING).out.strip()
     assert shared.agent("greedy", service.address, "own", "--matches", "1").wait() == 0
@@ -237,12 +253,10 @@ def test_without_a_service_there_it_ends_with_69(shared: Home) -> None:
     one_line(shared.run("watch", "a" * 26, "--connect", "127.0.0.1:1"), 69, "no referee answers at 127.0.0.1:1; start")
 
 
-def test_the_credential_of_another_host_is_no_hosts_credential(shared: Home, waiting: str, tmp_path: Path) -> None:
-    token = tmp_path / "host.token"
-    token.write_text("0" * 64, encoding="ascii")
-    token.chmod(0o600)
-    address = (shared.data / "address").read_text(encoding="utf-8").strip()
-    done = shared.run("watch", waiting, "--data", tmp_path, "--connect", address)
+def test_the_credential_of_another_host_is_no_hosts_credential(
+    shared: Home, service: Service, waiting: str, other_host: Path
+) -> None:
+    done = shared.run("watch", waiting, "--data", other_host, "--connect", service.address, "--view", "all")
     one_line(done, 77, "only the host sees all")
 
 

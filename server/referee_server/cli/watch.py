@@ -201,7 +201,8 @@ def watch_match(
     Args:
         match_id: the match.
         view: `all`, `public` or `seat:K`; None for what the caller may see whatever the match.
-        credential: file with an agent's credential; None for the host's, where the data folder has it.
+        credential: file with an agent's credential; None for the host's, where the data folder has it and the service
+            is the folder's own, or `view` is all.
         patience_s: how long the service may be away, in seconds.
         data: the data folder.
         connect: where the service listens; None for what the folder says, else the usual address.
@@ -212,7 +213,9 @@ def watch_match(
         Failure: the service is not there, or refuses.
     """
     folder = DataFolder(data)
-    host = credential is None and os.access(folder.token_path, os.R_OK)
+    # Who watches somebody else's service does not mean to hand it his own host's credential, and needs none.
+    asked = view == "all" or _is_own(folder, connect)
+    host = credential is None and asked and os.access(folder.token_path, os.R_OK)
     token = folder.host_token() if host else _credential(credential)
     metadata = (("authorization", f"Bearer {token}"),) if token is not None else ()
     seen, audience = _view(view or ("all" if host else "public"))
@@ -229,6 +232,11 @@ def watch_match(
         lines = _json(match_id, tail) if as_json else _text(audience, tail)
         for some in lines:
             print("".join(f"{line}\n" for line in some), end="", flush=True)
+
+
+def _is_own(folder: DataFolder, connect: str | None) -> bool:
+    said = folder.address()
+    return connect is None or (said is not None and said[0] == connect)
 
 
 def _text(audience: int, tail: Tail) -> Iterator[list[str]]:
