@@ -130,6 +130,7 @@ class LocalExecutor:
         try:
             await self._seat_programs(order, seated)
             await self._open(order, seated)
+            self._hall.wake(order.match_id)
             await self._end_of(order.match_id)
         finally:
             said = await self._free_programs(order, seated)

@@ -389,13 +389,34 @@ class Hall:
         return count
 
     def _resume(self, row: MatchRow, match: Match) -> None:
-        now_ns = self.clock.wall_ns()
         machine = Machine(match, self.journal.secret(row.match_id))
         label = match_pb2.Match.FromString(row.summary).label
         table = Table(self, machine, label, row.create_time_ms * 10**6)
         failpoints.hit("start.resume")
         self._tables[row.match_id] = table
+        if any(match.created.tournament.isolation):
+            table.sleep()  # programs that this referee starts play there: who goes on with the tournament wakes it
+        else:
+            self._take_up(table)
+
+    def _take_up(self, table: Table) -> None:
+        now_ns = self.clock.wall_ns()
         table.resume(now_ns // 10**9, now_ns % 10**9)
+
+    def wake(self, match_id: str) -> None:
+        """Goes on with a match that stood still until its programs were started; without effect on any other."""
+        table = self._tables.get(match_id)
+        if table is None or not table.asleep:
+            return
+        self._take_up(table)
+        for agent_id in {seat.agent_id for seat in table.match.seats}:
+            self.committer.then(lambda agent_id=agent_id: self._attach_to(table, agent_id), match_id)  # type: ignore[misc]
+        self.committer.then(self._seat_everybody, match_id)
+
+    def _attach_to(self, table: Table, agent_id: str) -> None:
+        session = self.session_of(agent_id)
+        if session is not None:
+            table.attach(session)
 
     # Streams.
 

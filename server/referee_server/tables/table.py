@@ -93,6 +93,7 @@ class Table:
         self._losses = [0] * len(machine.match.seats)
         self._owed = Owed(host.meter, len(machine.match.seats))
         self._unsaid: list[Callable[[], None]] = []
+        self.asleep = False
         self.broken = False
         self._doubtful = False  # whether what is in memory is not to be trusted, not even that the match is over
         self._refusals = 0
@@ -129,8 +130,14 @@ class Table:
         self._owed.begin_limits()
         self._step(self.machine.begin)
 
+    def sleep(self) -> None:
+        """Stands still until `resume`: programs that play here have yet to be started, and that takes none of their time."""
+        self.asleep = True
+
     def resume(self, seconds: int, nanos: int) -> None:
         """Takes the match up after a restart, at that wall time."""
+        self.asleep = False
+        self._epoch_us = self._host.clock.now_us() - self.match.time_us
         if self.match.sequence == 1:
             # The referee went down before the creation could have its consequences.
             self.begin()
@@ -189,6 +196,8 @@ class Table:
 
     def accuse(self, agent_id: str, kind: match_pb2.FaultKind.ValueType) -> None:
         """Rules on what an agent did outside of its answers, where it still plays."""
+        if self.asleep:
+            return
         for seat in self.seats_of(agent_id):
             try:
                 self.feed(inputs.Accuse(seat, kind))
@@ -211,6 +220,8 @@ class Table:
         To be called when everything so far is committed.
         """
         match = self.match
+        if self.asleep:
+            return  # it is taken up when the match is
         if match.over or self._doubtful:
             session.tables[self.match_id] = self  # so that it is told of the end
             return
@@ -255,7 +266,7 @@ class Table:
 
     def offer(self) -> None:
         """Offers the match to the agents that have not had it yet and are there. All of them must have room for it."""
-        if self.match.filled_us is None or self.match.state != WAITING or self._doubtful:
+        if self.match.filled_us is None or self.match.state != WAITING or self._doubtful or self.asleep:
             return
         for seat in self.match.seats:
             session = self._host.session_of(seat.agent_id)
@@ -272,7 +283,7 @@ class Table:
 
     def advance(self) -> None:
         """Lets house bots choose, asks the agent whose turn it is, and re-arms the timer."""
-        if not self._host.halted:
+        if not self._host.halted and not self.asleep:
             self._guarded(self._advance)
 
     def _guarded(self, act: Callable[[], None]) -> None:
