@@ -21,6 +21,12 @@ _DID: Final = {
     match_pb2.FAULT_KIND_CRASH: "crashed",
     match_pb2.FAULT_KIND_FLOOD: "sent far more than it was asked for",
 }
+_WENT: Final = {
+    event_pb2.REOPEN_CAUSE_LEFT: "is not waited for",
+    event_pb2.REOPEN_CAUSE_LOST: "did not come back in time",
+    event_pb2.REOPEN_CAUSE_DECLINED: "declined",
+    event_pb2.REOPEN_CAUSE_NOT_READY: "was not ready in time",
+}
 _DONE: Final = {
     match_pb2.FAULT_ACTION_REPLACE: "the seat is replaced",
     match_pb2.FAULT_ACTION_VOID_DEAL: "the deal is voided",
@@ -61,6 +67,8 @@ class _Transcript:
         for event in events:
             if event.HasField("seat_filled"):
                 names[event.seat_filled.seat.seat] = _printable(event.seat_filled.seat.name)
+            elif event.HasField("seat_reopened"):
+                names[event.seat_reopened.seat] = ""
         self._names = [f"{seat} {name or '(open)'}" for seat, name in enumerate(names)]
         self._sides = [" + ".join(self._names[seat] for seat in side) for side in self._match.sides]
         self._teller: Teller | None = None
@@ -135,13 +143,22 @@ class _Transcript:
             case "seat_disconnected":
                 yield from self._settle()
                 left = event.seat_disconnected.left
-                yield row("  .", f"{self._names[event.seat_disconnected.seat]} {'left' if left else 'lost connection'}")
+                yield row(
+                    "  .", f"{self._holder(event.seat_disconnected.seat)} {'left' if left else 'lost connection'}"
+                )
             case "seat_reconnected":
                 yield from self._settle()
-                yield row("  .", f"{self._names[event.seat_reconnected.seat]} is connected again")
+                yield row("  .", f"{self._holder(event.seat_reconnected.seat)} is connected again")
+            case "seat_reopened":
+                reopened = event.seat_reopened
+                yield row("  .", f"{self._holder(reopened.seat)} {_WENT[reopened.cause]}; the seat is open again")
             case "match_resumed":
                 yield from self._settle()
                 yield row("  .", "the referee was started again")
+
+    def _holder(self, seat: int) -> str:
+        """Returns who has a seat at this point; before the start that need not be who plays there."""
+        return f"{seat} {_printable(self._match.seats[seat].name) or '(open)'}"
 
     def _flush(self) -> Iterator[str]:
         if self._ruling:
