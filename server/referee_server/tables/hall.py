@@ -433,7 +433,7 @@ class Hall:
         for table in list(self._tables.values()):
             if table.seats_of(agent_id):
                 table.attach(session)
-            elif table.match_id in session.positions:
+            elif session.positions.pop(table.match_id, None) is not None:
                 self.committer.tell(session, messages.not_playing(table.match_id))
         self._seat_everybody()
         # What ends from now on is told by its table.

@@ -270,6 +270,7 @@ class Table:
         session = self._host.session_of(agent_id)
         if session is not None and session.tables.pop(self.match_id, None) is not None:
             session.idle_since_us = self._host.clock.now_us()
+            session.positions.pop(self.match_id, None)  # should it have the seat again, it begins anew
             self._tell_later(session, messages.not_playing(self.match_id, seat))
         self._host.reopened(self)
 
