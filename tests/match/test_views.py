@@ -58,6 +58,9 @@ def test_nothing_a_viewer_gets_depends_on_what_it_cannot_know(config: str, viewe
             bot = (viewer + 1) % seats_of(config)
             for number, spec in enumerate(specs):
                 spec.seats[bot].CopyFrom(match_pb2.SeatSpec(bot="random", bot_seed=number + 1))
+        if seed % 4 >= 2:
+            for spec in specs:
+                spec.seats[max(viewer, 0)].open.SetInParent()
         pair = Pair(specs, viewer, chance)
         pair.play(200)
         compared += pair.compared
