@@ -7,6 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 TINY_GAME = Path(__file__).parent / "tiny_game"
@@ -22,6 +23,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 # As the commands set it for themselves: gRPC's own words on standard error are nobody's business.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+# The same examples in every run, so that a failure is the fault of what was changed; `scripts/soak properties` draws
+# new ones. A slow machine is no failure: speed is judged by `referee bench`.
+_PLAIN = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("fixed", _PLAIN, derandomize=True, database=None)
+hypothesis.settings.register_profile("drawn", _PLAIN, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

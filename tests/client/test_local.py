@@ -117,7 +117,7 @@ def test_recorded_matches_can_be_played_again_by_their_steps(game: str) -> None:
     assert result.deals[-1].totals == result.totals
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_every_decision_of_a_match_survives_the_wire(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(["guillotine", "regicide"]))

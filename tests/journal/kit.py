@@ -55,17 +55,25 @@ def frames(match_id: str, stored: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
     return found
 
 
-def length(event: bytes) -> bytes:
-    """Returns the length of an event as a log file has it."""
-    return bytes([len(event)]) if 0 < len(event) < 255 else b"\xff" + struct.pack(">I", len(event))
+def numbered(place: int, rest: bytes) -> bytes:
+    """Returns an event that begins with its number, for a place below 128."""
+    return bytes([8, place]) + rest
+
+
+def written(place: int, event: bytes) -> bytes:
+    """Returns an event of a place below 128, with its length, as a log file has it."""
+    if not event.startswith(numbered(place, b"")):
+        return b"\xff" + struct.pack(">I", len(event)) + event
+    rest = event[2:]
+    return (bytes([len(rest)]) if 0 < len(rest) < 254 else b"\xfe" + struct.pack(">I", len(rest))) + rest
 
 
 def forged(match_id: str, kept: list[tuple[bytes, bytes]], *, count: int, digest: bytes, tail: bytes = b"") -> bytes:
     """Returns a log file as somebody makes it who recompresses and seals anew what he changed."""
     encoded_id = match_id.encode()
     inside = struct.pack(">H", len(encoded_id)) + encoded_id
-    for event, check in kept:
-        inside += length(event) + event + check
+    for place, (event, check) in enumerate(kept, 1):
+        inside += written(place, event) + check
     return sealed(inside + struct.pack(">BI32s", 0, count, digest) + tail)
 
 

@@ -245,7 +245,7 @@ def test_refusals_are_no_storage_errors() -> None:
     assert issubclass(DuplicateError, RefusedError)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 3), st.lists(st.binary(max_size=8), max_size=3)), max_size=4), max_size=8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 import tracemalloc
 import zlib
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from referee.v1 import event_pb2
 from referee_server.journal import (
     MAX_EVENT_BYTES,
     MAX_EVENTS,
@@ -31,9 +31,12 @@ from referee_server.journal import (
     unpack,
 )
 
-from .kit import forged, frames, length, sealed
+from .kit import forged, frames, numbered, sealed, written
 
-EVENTS = tuple(f"event {n} ".encode() + os.urandom(25) for n in range(1, 9))
+# The last but one does not begin with its number, which no match writes but a log may hold.
+EVENTS = tuple(
+    (numbered(n, b" event ") if n != 7 else b"event 7 ") + sha256(bytes([n])).digest()[:25] for n in range(1, 9)
+)
 LOG = pack("match-1", EVENTS)
 RIGHT = frames("match-1", EVENTS)
 DIGEST = unpack(LOG).digest
@@ -73,6 +76,25 @@ def test_what_was_packed_is_unpacked(match_id: str, events: list[bytes]) -> None
     assert log.digest == chain.extend(chain.start(match_id), events)[0].digest
 
 
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 251, 252, 253, 254, 255, 300])
+@pytest.mark.parametrize("place", [1, 127, 128, 300, 16_383, 16_384])
+def test_event_is_unpacked_with_its_number_whatever_its_place_and_size(place: int, size: int) -> None:
+    number = event_pb2.MatchEvent(sequence=place).SerializeToString()
+    events = [b""] * (place - 1) + [number + bytes(size)]
+    assert unpack(pack("m", events)).events == tuple(events)
+
+
+def test_an_event_s_number_takes_no_room() -> None:
+    noise = [sha256(bytes([n])).digest() for n in range(100)]  # does not get smaller
+    size = len(pack("m", [numbered(n, rest) for n, rest in enumerate(noise, 1)]))
+    assert size <= 100 * (1 + 32 + chain.CHECK_BYTES) + 120
+
+
+def test_event_that_was_moved_without_its_number_is_placed() -> None:
+    fault = fault_of(rebuilt([(numbered(3, EVENTS[4][2:]), RIGHT[4][1]) if n == 2 else e for n, e in enumerate(RIGHT)]))
+    assert (type(fault), fault.place) == (DamagedLogError, 3)
+
+
 def test_log_built_by_hand_from_the_documented_layout_is_read() -> None:
     assert unpack(rebuilt(RIGHT)).events == EVENTS
 
@@ -108,7 +130,7 @@ def test_every_truncation_is_told_as_such_behind_the_last_intact_event() -> None
 
 def test_events_before_a_place_that_cannot_be_inflated_are_given() -> None:
     deflate = zlib.compressobj(wbits=-15)
-    inside = b"\0\7match-1" + b"".join(length(e) + e + c for e, c in RIGHT[:5])
+    inside = b"\0\7match-1" + b"".join(written(place, e) + c for place, (e, c) in enumerate(RIGHT[:5], 1))
     cut = b"referee-log 1\n" + deflate.compress(inside) + deflate.flush(zlib.Z_FULL_FLUSH)
     log, fault = salvage(cut + b"\7" + bytes(50))  # a block of the one kind that deflate does not have
     assert log.events == EVENTS[:5]
@@ -117,9 +139,10 @@ def test_events_before_a_place_that_cannot_be_inflated_are_given() -> None:
 
 @pytest.mark.parametrize("kept", range(len(EVENTS)))
 def test_missing_tail_is_told_when_the_rest_is_sealed_anew(kept: int) -> None:
+    inside = b"\0\7match-1" + b"".join(written(place, e) + c for place, (e, c) in enumerate(RIGHT[:kept], 1))
     for fault in (
         fault_of(rebuilt(RIGHT[:kept])),  # with the end it had
-        fault_of(sealed(b"\0\7match-1" + b"".join(length(e) + e + c for e, c in RIGHT[:kept]))),
+        fault_of(sealed(inside)),
     ):
         assert (type(fault), fault.place) == (TruncatedLogError, kept)
 
@@ -232,7 +255,7 @@ def test_most_events_pass_and_one_more_is_refused() -> None:
 
 def test_log_of_more_events_than_allowed_is_refused_in_reading() -> None:
     too_many = [b""] * (MAX_EVENTS + 1)
-    inside = b"\0\1m" + b"".join(length(b"") + check for _, check in frames("m", too_many))
+    inside = b"\0\1m" + b"".join(written(1, b"") + check for _, check in frames("m", too_many))
     _, fault = salvage(sealed(inside))
     assert (type(fault), fault and fault.place) == (LogTooLargeError, MAX_EVENTS + 1)
 

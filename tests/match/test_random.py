@@ -130,7 +130,7 @@ class Chaos:
         raise AssertionError("the match does not end")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     game=st.sampled_from(GAMES),
     clock=st.sampled_from(CLOCKS),

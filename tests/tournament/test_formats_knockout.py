@@ -41,7 +41,7 @@ def test_the_best_two_meet_in_the_final_and_losers_are_out_in_their_round() -> N
     strength=st.permutations(range(70)),
     sets=st.integers(1, 2),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_the_strongest_wins_and_everybody_else_goes_out_once(
     entrants: int, seats: int, strength: list[int], sets: int
 ) -> None:

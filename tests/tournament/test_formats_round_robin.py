@@ -88,7 +88,7 @@ def test_millions_of_groups_are_made_as_they_are_needed() -> None:
     number=st.integers(1, 9),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_in_a_sample_seats_and_games_are_within_one_at_every_round(
     entrants: int, seats: int, sets: int, number: int, seed: int
 ) -> None:
@@ -169,7 +169,7 @@ def test_elsewhere_opponents_are_within_three_and_partners_within_one(entrants: 
     duplicate=st.sampled_from(["none", "rotation", "once"]),
     sets=st.integers(1, 2),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_count_of_tables_is_known_beforehand(
     entrants: int, seats: int, rounds_: int, fillers: int, duplicate: str, sets: int
 ) -> None:

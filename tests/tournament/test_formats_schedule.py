@@ -41,7 +41,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 @given(plan=plans(), data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_a_schedule_only_grows_and_never_depends_on_the_order_of_outcomes(plan: Plan, data: st.DataObject) -> None:
     strength = data.draw(st.permutations(range(plan.entrants + 2)))
     changes = list(data.draw(st.sampled_from(["", "e", "w", "ew", "we", "wew", "ee"])))
@@ -77,7 +77,7 @@ def test_a_schedule_only_grows_and_never_depends_on_the_order_of_outcomes(plan: 
 
 
 @given(plan=plans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_schedule_ends_with_dense_numbers_and_no_entrant_twice_in_a_group(plan: Plan) -> None:
     scheduler = played(plan)
     tables = scheduler.tables
@@ -98,7 +98,7 @@ def test_every_schedule_ends_with_dense_numbers_and_no_entrant_twice_in_a_group(
 
 
 @given(plan=plans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_count_agrees_with_what_is_made_wherever_it_is_given(plan: Plan) -> None:
     assert count(plan) in (0, len(played(plan).tables))
     assert (count(plan) == 0) == (plan.format == "knockout")
@@ -155,14 +155,14 @@ def test_in_rotation_every_group_plays_every_set_in_every_seating(
 
 
 @given(plan=plans().filter(lambda plan: plan.duplicate == "none"))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_without_duplicate_every_table_has_a_board_set_of_its_own(plan: Plan) -> None:
     tables = played(plan).tables
     assert [table.board for table in tables] == [table.number for table in tables]
 
 
 @given(plan=plans().filter(lambda plan: plan.duplicate == "once"))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_in_once_nobody_meets_a_board_set_twice(plan: Plan) -> None:
     met = Counter((table.board, e) for table in played(plan).tables for e in table.seats if e >= 0)
     assert set(met.values()) == {1}

@@ -56,7 +56,7 @@ def test_a_draw_counts_half_as_a_bye_does() -> None:
 
 
 @given(entrants=st.integers(4, 10), seed=st.permutations(range(10)), number=st.integers(1, 5))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_in_a_swiss_of_twos_nobody_meets_again_while_that_can_be_avoided(
     entrants: int, seed: list[int], number: int
 ) -> None:
@@ -103,7 +103,7 @@ def test_a_larger_swiss_seats_everyone_within_three(entrants: int, sides: tuple[
 
 
 @given(entrants=st.integers(3, 14), seats=st.integers(2, 4), number=st.integers(1, 6), fillers=st.integers(0, 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_left_over_is_the_lowest_of_those_who_were_so_least_often(
     entrants: int, seats: int, number: int, fillers: int
 ) -> None:

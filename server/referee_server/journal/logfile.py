@@ -3,11 +3,13 @@ r"""The log file: one match, self-contained, in bytes that prove themselves.
     "referee-log 1\n"                          what this is, and its version
     raw deflate of
         u16 length ‖ match id
-        length ‖ event ‖ its check             for each event
+        length ‖ rest of event ‖ its check     for each event
         00 ‖ u32 count ‖ digest                the end: number of events, digest of the last
     SHA-256 of everything before               the seal
 
-A length is one byte from 1 to 254, or 255 ‖ u32: most events are short, and every byte counts twice in a small log.
+An event of a match begins with its number, as field 1 of a protobuf message: 08 ‖ varint. That is its place in the log,
+so it is left out, and put back in reading. A length counts what is left. It is one byte from 1 to 253, or 254 ‖ u32; or
+255 ‖ u32 in front of an event that does not begin with its number, and so is there as a whole.
 
 The chain (see `chain`) finds and places any change to an event, the end finds events missing at the tail, and the seal
 finds changes that leave the events alone. Only somebody who computes all of them anew goes unnoticed here; against
@@ -20,6 +22,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from struct import Struct
 from typing import Final
@@ -49,7 +52,8 @@ _U16 = Struct(">H")
 _U32 = Struct(">I")
 _END = Struct(">BI32s")
 _END_MARK = 0
-_LONG = 255
+_LONG = 254
+_WHOLE = 255
 _INTACT = "HASH_MISMATCH at event {}: the events up to this one are intact, what follows them is not"
 
 
@@ -88,16 +92,33 @@ def pack(match_id: str, events: Sequence[bytes]) -> bytes:
     head, checks = chain.extend(chain.start(match_id), events)
     deflate = zlib.compressobj(level=6, wbits=-zlib.MAX_WBITS)
     parts = [MAGIC, deflate.compress(_U16.pack(len(encoded_id)) + encoded_id)]
-    for event, check in zip(events, checks, strict=True):
-        parts.append(deflate.compress(_length(len(event)) + event + check))
+    for place, (event, check) in enumerate(zip(events, checks, strict=True), 1):
+        parts.append(deflate.compress(_written(place, event) + check))
     parts.append(deflate.compress(_END.pack(_END_MARK, head.events, head.digest)))
     parts.append(deflate.flush())
     body = b"".join(parts)
     return body + sha256(body).digest()
 
 
-def _length(size: int) -> bytes:
-    return bytes((size,)) if 0 < size < _LONG else bytes((_LONG,)) + _U32.pack(size)
+@lru_cache(maxsize=4096)
+def _number(place: int) -> bytes:
+    """Returns what the event of that place begins with."""
+    encoded = bytearray(b"\x08")
+    while place > 0x7F:
+        encoded.append(place & 0x7F | 0x80)
+        place >>= 7
+    encoded.append(place)
+    return bytes(encoded)
+
+
+def _written(place: int, event: bytes) -> bytes:
+    """Returns the length of an event, and what of it is written."""
+    number = _number(place)
+    if not event.startswith(number):
+        return bytes((_WHOLE,)) + _U32.pack(len(event)) + event
+    rest = event[len(number) :]
+    size = len(rest)
+    return (bytes((size,)) if 0 < size < _LONG else bytes((_LONG,)) + _U32.pack(size)) + rest
 
 
 def unpack(data: bytes) -> Log:
@@ -159,14 +180,15 @@ def _read_events(stream: Inflater, digest: bytes, events: list[bytes]) -> tuple[
             length = stream.take(1)[0]
             if length == _END_MARK:
                 return digest, None
-            if length == _LONG:
+            number = b"" if length == _WHOLE else _number(place)
+            if length in (_LONG, _WHOLE):
                 length = _U32.unpack(stream.take(_U32.size))[0]
-            if length > chain.MAX_EVENT_BYTES:
+            if length + len(number) > chain.MAX_EVENT_BYTES:
                 return digest, DamagedLogError(place, f"HASH_MISMATCH at event {place}: its length is impossible")
-            size += length
+            size += len(number) + length
             if place > chain.MAX_EVENTS or size > chain.MAX_MATCH_BYTES:
                 return digest, LogTooLargeError(place, f"event {place} makes the log larger than a log may be")
-            event = stream.take(length)
+            event = number + stream.take(length)
             check = stream.take(chain.CHECK_BYTES)
         except EndOfStreamError:
             return digest, _short(stream, len(events), within=stream.left() > 0)
