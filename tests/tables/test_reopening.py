@@ -328,3 +328,27 @@ async def test_while_the_referee_drains_nobodys_time_to_come_back_runs_out(room:
     eve.gone()
     await room.pass_time(100 * S)
     assert causes(room, match_id) == []
+
+
+async def test_what_the_referee_owes_a_named_agent_it_still_owes_when_a_seat_has_gone_to_another(room: Room) -> None:
+    await room.connect("anna")
+    match_id, _ = await waiting(room, "open", "anna")
+    room.hall.meter.add(20 * S)
+    ian = await room.connect("ian", takes_open_seats=True)
+    room.table(match_id).feed(inputs.Decline(0))
+    await room.quiet()
+    ian.ready(match_id)
+    await room.pass_time(80 * S - 1)
+    assert room.of_log(match_id, "fault_ruled") == []
+    await room.pass_time(1)
+    assert [ruled.seat for ruled in room.of_log(match_id, "fault_ruled")] == [1]
+
+
+async def test_nobody_is_owed_what_the_referee_lost_while_it_waited_for_somebody_to_take_a_seat(room: Room) -> None:
+    match_id = room.hall.create(duel("open", "open"))
+    await room.quiet()
+    room.hall.meter.add(1_000 * S)
+    eve = await room.connect("eve", takes_open_seats=True)
+    eve.gone()
+    await room.pass_time(30 * S)
+    assert causes(room, match_id) == [LOST]

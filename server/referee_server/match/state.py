@@ -271,18 +271,20 @@ class Match:
 
         Before the start that is the time to come, to get ready, or to come back; afterwards only the last.
         """
+        if self.state == RUNNING:
+            if seat.gone_us is None or not seat.played_by_agent:
+                return None
+            return seat.gone_us + (0 if seat.left else self.created.spec.clock.reconnect_grace_ms * US)
+        if self.state != WAITING:
+            return None
         clock = self.created.spec.clock
         limits: list[int] = []
-        if self.state == RUNNING:
-            if seat.gone_us is not None and seat.played_by_agent:
-                limits.append(seat.gone_us + (0 if seat.left else clock.reconnect_grace_ms * US))
-        elif self.state == WAITING:
-            if not seat.ready and seat.offered_us is not None:
-                limits.append(seat.offered_us + clock.ready_ms * US)
-            elif not seat.ready and self.filled_us is not None and not self.may_reopen(seat):
-                limits.append(self.filled_us + clock.connect_ms * US)
-            if seat.gone_us is not None and self.may_reopen(seat):
-                limits.append(seat.gone_us + clock.connect_ms * US)
+        if not seat.ready and seat.offered_us is not None:
+            limits.append(seat.offered_us + clock.ready_ms * US)
+        elif not seat.ready and self.filled_us is not None and not self.may_reopen(seat):
+            limits.append(self.filled_us + clock.connect_ms * US)
+        if seat.gone_us is not None and self.may_reopen(seat):
+            limits.append(seat.gone_us + clock.connect_ms * US)
         return min(limits, default=None)
 
     def rests_until_us(self, agent_id: str) -> int:

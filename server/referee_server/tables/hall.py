@@ -442,7 +442,7 @@ class Hall:
             await asyncio.sleep(0)  # there may be many
 
     def _tell_ended(self, session: Session, match_id: str) -> None:
-        """Tells an agent of the end of a match that it missed, or that it has no seat there, if ever there was one."""
+        """Tells an agent of the end of a match that it missed; or that it has no seat in any such match."""
         if len(match_id) > _ID_LENGTH:
             return
         row = self.journal.match(match_id)
