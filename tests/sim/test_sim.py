@@ -108,3 +108,9 @@ def test_a_hand_shown_to_others_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(views._HIDE, "cards_dealt", _not_at_all)
     with pytest.raises(BrokenError, match="shows the pack"):
         World(44).run()
+
+
+def test_a_seat_shown_to_who_has_given_it_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Table, "_given_back", _not_at_all)
+    with pytest.raises(BrokenError, match="events of seat 1 goes to"):
+        World(202, opened=True).run()
