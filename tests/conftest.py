@@ -18,9 +18,12 @@ if str(TINY_GAME) not in sys.path:
     sys.path.append(str(TINY_GAME))
 
 
-# Who starts the tests in the background of a shell has them ignore Ctrl-C, and so would every process they start.
+# Who starts the tests in the background of a shell has them ignore Ctrl-C, who starts them by `nohup` the end of the
+# terminal, and so would every process they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # As the commands set it for themselves: gRPC's own words on standard error are nobody's business.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 

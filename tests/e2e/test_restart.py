@@ -20,6 +20,8 @@ from referee_server.cli.data import DataFolder
 from .kit import Home, until
 
 BOTS = ("greedy", "first", "random", "stride")
+MATCHES = 20
+"""So many that they last several seconds at full speed."""
 
 
 def free_port() -> int:
@@ -36,7 +38,9 @@ def stored(home: Home) -> dict[str, list[bytes]]:
 
 
 def has_happened(home: Home, count: int) -> bool:
-    return sum(map(len, stored(home).values())) > count
+    """Asks for no more than the counts: matches go on meanwhile, and are not to end before they are looked at."""
+    with closing(DataFolder(home.data).read()) as journal:
+        return sum(row.event_count for row in journal.matches(after_number=0, limit=100)) > count
 
 
 def states(home: Home) -> Counter[str]:
@@ -57,7 +61,7 @@ def test_matches_go_on_with_the_same_cards_after_the_service_was_killed(home: Ho
     until(lambda: home.ok("agents", "list").out.count("connected") == len(bots))
     seats = [argument for bot in bots for argument in ("--seat", f"agent:{bot}")]
     more = ("--option", "target=500") if game == "regicide" else ()
-    home.ok("match", game, *seats, *more, "--matches", 12, "--no-wait")
+    home.ok("match", game, *seats, *more, "--matches", MATCHES, "--no-wait")
     before: dict[str, list[bytes]] = {}
     for _ in range(2):
         # Each time in the middle: more has happened than before, and not everything is done.
@@ -68,33 +72,35 @@ def test_matches_go_on_with_the_same_cards_after_the_service_was_killed(home: Ho
         for match_id, events in before.items():
             assert found[match_id][: len(events)] == events
         before = found
-        assert len(before) == 12
+        assert len(before) == MATCHES
         service = home.serve(listen=listen)
         assert service.resumed > 0
-    until(lambda: states(home) == {"finished": 12})
+    until(lambda: states(home) == {"finished": MATCHES})
     assert [agent.popen.poll() for agent in agents] == [None] * len(bots)
     after = stored(home)
     for match_id, events in before.items():
         assert after[match_id][: len(events)] == events
         assert len(set(cards(after[match_id]))) == len(cards(after[match_id]))
     verified = home.ok("verify", "--all", "--json").rows()
-    assert [row["outcome"] for row in verified] == ["verified"] * 12
+    assert [row["outcome"] for row in verified] == ["verified"] * MATCHES
     records = home.ok("export", "--all", "--format", "record").rows()
-    assert [record["rulings"] for record in records] == [[]] * 12
+    assert [record["rulings"] for record in records] == [[]] * MATCHES
 
 
 class Ledger(Agent):
-    """Keeps what the referee has acknowledged."""
+    """Keeps what the referee has acknowledged. Goes on as long as there are permits, which all that play share."""
 
     max_matches = 16
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, permits: asyncio.Semaphore) -> None:
         self.name = name
+        self.permits = permits
         self.acknowledged: list[tuple[str, int, str]] = []
         self.asked: Counter[tuple[str, int]] = Counter()
 
-    def choose(self, decision: Decision) -> str:
+    async def choose(self, decision: Decision) -> str:
         self.asked[decision.match_id, decision.number] += 1
+        await self.permits.acquire()
         return decision.legal[decision.number % len(decision.legal)]
 
     def on_verdict(self, verdict: Verdict) -> None:
@@ -106,7 +112,8 @@ async def test_no_acknowledged_decision_is_lost_or_doubled_by_kills(home: Home) 
     from referee_client import client
 
     service = await asyncio.to_thread(home.serve, listen=f"127.0.0.1:{free_port()}")
-    agents = [Ledger(f"agent{number}") for number in range(4)]
+    permits = asyncio.Semaphore(0)
+    agents = [Ledger(f"agent{number}", permits) for number in range(4)]
     players = [
         asyncio.create_task(
             client.play(
@@ -116,6 +123,10 @@ async def test_no_acknowledged_decision_is_lost_or_doubled_by_kills(home: Home) 
         for number, agent in enumerate(agents, 1)
     ]
     seats = [argument for agent in agents for argument in ("--seat", f"agent:{agent.name}")]
+
+    def permit(count: int) -> None:
+        for _ in range(count):
+            permits.release()
 
     async def acknowledged(count: int) -> None:
         while sum(len(agent.acknowledged) for agent in agents) < count:
@@ -128,11 +139,14 @@ async def test_no_acknowledged_decision_is_lost_or_doubled_by_kills(home: Home) 
 
     await asyncio.to_thread(until, connected)
     await asyncio.to_thread(home.ok, "match", "guillotine", *seats, "--matches", 8, "--no-wait")
+    permit(1_000)
     for count in (300, 1_200, 2_500, 4_000):
-        await asyncio.wait_for(acknowledged(count), 60)
+        await asyncio.wait_for(acknowledged(count), 60)  # in the middle of it all, with permits left
         await asyncio.to_thread(service.stop, signal.SIGKILL)
         service = await asyncio.to_thread(home.serve, listen=service.address)
         assert service.resumed > 0
+        permit(1_200)
+    permit(10_000)
     await asyncio.wait_for(asyncio.gather(*players), 60)
     exported = await asyncio.to_thread(home.ok, "export", "--all", "--format", "jsonl")
     events: list[Any] = [json.loads(line) for line in exported.out.splitlines()]

@@ -12,12 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from google.protobuf.json_format import MessageToDict
-
 from referee.v1 import event_pb2, match_pb2
 from referee_server import failpoints
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure, fail, print_json, print_rows
+from referee_server.cli.telling import event_line, painter
 from referee_server.cli.verify_cup import verify_tournaments
 from referee_server.journal import JournalReader, MatchRow, StorageError, pack, unpack
 from referee_server.journal import LogError as DamageError
@@ -30,8 +29,6 @@ from referee_server.tables.revealing import is_digest
 _PAGE: Final = 500
 _MATCH_ID: Final = re.compile(r"[a-z2-7]{26}")
 _EXTENSION: Final = ".log"
-# Hearts and diamonds as on paper; the rest as it comes.
-_RED_CARD: Final = re.compile(r"(?<![\w:])([A23456789TJQK][DH])(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ def replay_match(what: str, deal: int | None, data: str) -> None:
     Raises:
         Failure: there is no such match or file, its log is damaged, or it has no such deal.
     """
-    paint: Callable[[str], str] = _painted if sys.stdout.isatty() else lambda line: line
+    paint = painter()
     try:
         source = _source(what, data)
         events = parse(source.events)
@@ -98,12 +95,8 @@ def replay_match(what: str, deal: int | None, data: str) -> None:
             fail(f"{source.name} has {deals} deals so far; the first is --deal 0")
         for line in transcript(events, deal):
             print(paint(line))
-    except (LogError, DamageError) as error:
+    except (LogError, DamageError, ValueError) as error:
         fail(f"{what}: {error}", ExitCode.CHECK_FAILED)
-
-
-def _painted(line: str) -> str:
-    return _RED_CARD.sub("\x1b[31m\\1\x1b[0m", line)
 
 
 def verify_logs(what: Sequence[str], data: str, *, everything: bool, digest: str | None, as_json: bool) -> None:
@@ -266,9 +259,7 @@ def _write_lines(source: Source, form: str, file: TextIO, *, everything: bool) -
             file.write(json.dumps(record(events), ensure_ascii=False, separators=(",", ":")) + "\n")
             return
         for event in events:
-            told = MessageToDict(event, preserving_proto_field_name=True)
-            line = {"match_id": source.match_id, **told}
-            file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+            file.write(event_line(source.match_id, event) + "\n")
     except (LogError, ValueError) as error:
         fail(f"{source.name}: {error}", ExitCode.CHECK_FAILED)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import BoundedSemaphore
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import grpc
+from google.protobuf.message import Message
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
@@ -19,6 +20,8 @@ from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:7431"
+PATIENCE_S: Final = 60.0
+"""How long a service may be away while its matches are waited for or watched, in seconds."""
 _CALL_S: Final = 15.0
 _CALLS: Final = 16
 """How many calls run at once. The service refuses the 65th of a connection, and counts those that are just ending."""
@@ -26,6 +29,9 @@ _OPTIONS: Final = [
     # A service that comes back is found again at once.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
+    # A service that has gone without a word is noticed though nothing is sent to it.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
     # Everything that is wrong with a tournament's file comes back at once, in the metadata.
     ("grpc.max_metadata_size", 256 * 1024),
     ("grpc.absolute_max_metadata_size", 512 * 1024),
@@ -89,23 +95,43 @@ def failure(error: grpc.RpcError, address: str) -> RefusedCallError:
     """Returns what a failed call means to who typed the command."""
     code: grpc.StatusCode = error.code()
     details = error.details() or code.name
-    if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED) and "referee" not in details:
+    if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED) and not reason_of(error):
         details = f"no referee answers at {address}; start one with `referee serve`, or name it with --connect"
     if code is grpc.StatusCode.UNAUTHENTICATED:
         details = f"the referee at {address} does not know this credential; name its data folder with --data"
     return RefusedCallError(details, _CODES.get(code, ExitCode.USAGE), list(_violations(error)))
 
 
+def reason_of(error: grpc.RpcError) -> str:
+    """Returns the referee's reason for refusing a call, such as `DRAINING`; empty if it was not the referee."""
+    found = [info.reason for info in _details(error, error_details_pb2.ErrorInfo) if info.domain == "referee.v1"]
+    return found[0] if found else ""
+
+
+def retry_s(error: grpc.RpcError) -> float:
+    """Returns how long the referee asks a caller to wait, in seconds; 0 if it asks for nothing."""
+    return sum(info.retry_delay.ToTimedelta().total_seconds() for info in _details(error, error_details_pb2.RetryInfo))
+
+
 def _violations(error: grpc.RpcError) -> Iterator[tuple[str, str]]:
+    for bad in _details(error, error_details_pb2.BadRequest):
+        yield from ((one.field, one.description) for one in bad.field_violations)
+
+
+M = TypeVar("M", bound=Message)
+
+
+def _details(error: grpc.RpcError, kind: type[M]) -> Iterator[M]:
+    """Yields what an error says of one kind."""
     call: Any = error
     try:
         status = rpc_status.from_call(call)
     except ValueError:
         return  # not the answer of a referee
     for detail in status.details if status is not None else ():
-        bad = error_details_pb2.BadRequest()
-        if detail.Unpack(bad):
-            yield from ((one.field, one.description) for one in bad.field_violations)
+        found = kind()
+        if detail.Unpack(found):
+            yield found
 
 
 @contextmanager
@@ -122,6 +148,17 @@ def host_client(data: str, address: str | None, tls: Tls | None = None) -> Itera
     """
     folder = DataFolder(data)
     token = folder.host_token()
+    with open_channel(folder, address, tls) as (channel, where):
+        yield HostClient(channel, token, where)
+
+
+@contextmanager
+def open_channel(folder: DataFolder, address: str | None, tls: Tls | None) -> Iterator[tuple[grpc.Channel, str]]:
+    """Connects as `host_client` does, whoever calls; gives the channel, and the address it leads to.
+
+    Raises:
+        Failure: the address is not one, or a certificate cannot be read.
+    """
     said = folder.address()
     if tls is None and said is not None and said[1] is not None and address in (None, said[0]):
         tls = Tls(ca=said[1])
@@ -136,7 +173,7 @@ def host_client(data: str, address: str | None, tls: Tls | None = None) -> Itera
         else grpc.insecure_channel(where, options=_OPTIONS)
     )
     with channel:
-        yield HostClient(channel, token, where)
+        yield channel, where
 
 
 def check_address(address: str) -> str:

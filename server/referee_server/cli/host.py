@@ -14,7 +14,7 @@ from typing import Any, Final
 from referee.v1 import match_pb2, match_service_pb2, registry_service_pb2
 from referee_client import NotReachableError, RefereeError, Tls, convert
 from referee_games import bots, dealing
-from referee_server.cli.client import HostClient, check_address, host_client
+from referee_server.cli.client import PATIENCE_S, HostClient, check_address, host_client
 from referee_server.cli.output import ExitCode, Failure, fail, print_rows
 from referee_server.match.errors import RefusedError
 from referee_server.match.spec import check_seats, configure, find_game
@@ -24,8 +24,6 @@ AT_ONCE: Final = 64
 """How many matches of one command are in play at once."""
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 0.5
-_PATIENCE_S: Final = 60.0
-"""How long a service may be away while its matches are waited for, in seconds."""
 _UNDECIDED: Final = (match_pb2.MATCH_STATE_WAITING, match_pb2.MATCH_STATE_RUNNING)
 
 
@@ -173,7 +171,7 @@ def _play(client: HostClient, spec: match_pb2.MatchSpec, secret: bytes) -> match
             got: match_service_pb2.GetMatchResponse = client.call(client.matches.GetMatch, request)
         except Failure as lost:
             # A service that was stopped goes on with its matches once it is back.
-            if lost.code is not ExitCode.UNREACHABLE or time.monotonic() - seen > _PATIENCE_S:
+            if lost.code is not ExitCode.UNREACHABLE or time.monotonic() - seen > PATIENCE_S:
                 raise
         else:
             match = got.match

@@ -332,6 +332,47 @@ def matches(data: str, as_json: bool) -> None:
 
 
 @cli.command()
+@click.argument("match_id", metavar="MATCH")
+@click.option("--view", metavar="VIEW", help="`all`, `public` or `seat:K`. Default: all for the host, else public.")
+@click.option("--credential", metavar="FILE", help="Credential of an agent. Default: the host's, if it is there.")
+@click.option(
+    "--patience",
+    type=click.FloatRange(0, 86_400),
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="How long the service may be away.",
+)
+@data_option
+@connect_option
+@tls_options
+@click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines, as `export --format jsonl` does.")
+def watch(
+    match_id: str,
+    view: str | None,
+    credential: str | None,
+    patience: float,
+    data: str,
+    connect: str | None,
+    as_json: bool,
+    tls: Tls | None,
+) -> None:
+    """Tells a match of a running service as people read it, live."""
+    from referee_server.cli.watch import watch_match
+
+    watch_match(
+        match_id,
+        view=view,
+        credential=credential,
+        patience_s=patience,
+        data=data,
+        connect=connect,
+        tls=tls,
+        as_json=as_json,
+    )
+
+
+@cli.command()
 @click.argument("what", metavar="MATCH|FILE")
 @click.option("--deal", type=click.IntRange(0), help="Only this deal, from 0.")
 @data_option

@@ -1,4 +1,4 @@
-"""The match as people read it: plain lines of text from a log."""
+"""The match as people read it: plain lines of text from its events, each as soon as it is complete."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Final
 
 from referee.v1 import event_pb2, match_pb2
 from referee_games.contract import shown
-from referee_server.match.state import BOT, Match, begin
+from referee_server.match.state import BOT, begin
 from referee_server.match.transcript_deals import TELLERS, Teller, row
+from referee_server.match.views import ALL
 
 _DID: Final = {
     match_pb2.FAULT_KIND_NO_SHOW: "was not connected in time",
@@ -47,51 +48,87 @@ def transcript(events: Sequence[event_pb2.MatchEvent], deal: int | None = None) 
     """Returns a match line by line: who played, every deal with its rulings and scores, the result.
 
     Args:
-        events: a log as the view `all` has it; it may end at any event.
+        events: a log, or another view of it, from its first event; it may end at any event.
         deal: number of the only deal to be told, from 0; everything by default.
 
     Raises:
-        ValueError: the match has no such deal, or the log is none that this version can follow.
+        ValueError: the match has no such deal, or the log is none that this version can tell.
     """
     deals = sum(bool(event.cards_dealt.pack) for event in events)
     if deal is not None and not 0 <= deal < deals:
         raise ValueError(f"there is no deal {deal}; {f'deals are 0 to {deals - 1}' if deals else 'none was dealt'}")
-    return _Transcript(events).lines(deal)
+    return _whole(events, Transcript(deal=deal))
 
 
-class _Transcript:
-    def __init__(self, events: Sequence[event_pb2.MatchEvent]) -> None:
-        self._events = events
-        self._match: Match = begin(events[0])
-        names = [_printable(seat.name) for seat in self._match.seats]
-        for event in events:
-            if event.HasField("seat_filled"):
-                names[event.seat_filled.seat.seat] = _printable(event.seat_filled.seat.name)
-            elif event.HasField("seat_reopened"):
-                names[event.seat_reopened.seat] = ""
-        self._names = [f"{seat} {name or '(open)'}" for seat, name in enumerate(names)]
-        self._sides = [" + ".join(self._names[seat] for seat in side) for side in self._match.sides]
+def _whole(events: Sequence[event_pb2.MatchEvent], told: Transcript) -> Iterator[str]:
+    for event in events:
+        yield from told.take(event)
+    yield from told.finish()
+
+
+class Transcript:
+    """Tells a match as it happens: takes its events in order, and gives back the lines that each of them completes.
+
+    It knows no more than it is given, so that it tells every view; what a view hides is told as hidden.
+
+    Args:
+        audience: whose view the events are of: a seat, `PUBLIC` or `ALL`.
+        deal: number of the only deal to be told, from 0; everything by default.
+    """
+
+    def __init__(self, audience: int = ALL, deal: int | None = None) -> None:
+        self._audience = audience
+        self._deal = deal
+        self._names: list[str] = []
+        self._number = -1  # of the deal that is told; what comes before the first belongs to none
         self._teller: Teller | None = None
         self._ruling = ""  # a ruling whose substitute action is still to come
-        self._faults = [Counter[str]() for _ in names]
         self._replaced: dict[int, str] = {}
+        self._over = self._revealed = False
 
-    def lines(self, deal: int | None) -> Iterator[str]:
-        yield from self._header()
-        number = -1  # of the deal that is told; what comes before the first belongs to none
-        for event in self._events[1:]:
-            if event.cards_dealt.pack:
-                number = event.cards_dealt.deal
-            told = list(self._tell(event))
-            if deal is None or deal == number:
-                yield from told
-            self._match.evolve(event)
-        if deal is None or deal == number:
-            yield from self._rest()
-        if deal is None:
-            yield from self._end()
+    def take(self, event: event_pb2.MatchEvent) -> list[str]:
+        """Returns the lines that the next event completes; the first event, which creates the match, gives the header.
 
-    def _header(self) -> Iterator[str]:
+        Raises:
+            ValueError: it is none that this version can tell.
+        """
+        try:
+            return [_printable(line) for line in self._take(event)]
+        except (LookupError, ValueError) as error:
+            raise ValueError(f"event {event.sequence} is none that this version can tell ({error})") from error
+
+    def finish(self) -> list[str]:
+        """Returns what there is still to say when no more events come, whether or not the match has ended."""
+        lines: list[str] = []
+        if not self._names:
+            return lines
+        if self._deal is None or self._deal == self._number:
+            lines += self._rest()
+        if self._deal is None:
+            lines += [] if self._over else ["", "Not over yet"]
+            if not self._revealed and not self._match.created.unsealed:
+                others = "; other tables play the same cards" if self._over and self._match.held_back else ""
+                lines.append(row("secret", f"SEALED: not out yet{others}"))
+        return [_printable(line) for line in lines]
+
+    def _take(self, event: event_pb2.MatchEvent) -> Iterator[str]:
+        kind = event.WhichOneof("payload")
+        if not self._names:
+            yield from self._begin(event)
+            return
+        if kind is None and not event.ignorable:
+            raise ValueError("a newer referee wrote it")
+        told = list(self._tell(event))
+        if self._deal is None or self._deal == self._number:
+            yield from told
+        if kind in ("match_ended", "secret_revealed") and self._deal is None:
+            yield from self._end(event)
+
+    def _begin(self, event: event_pb2.MatchEvent) -> Iterator[str]:
+        self._match = begin(event)  # for what it says of itself; it does not evolve, since that takes the whole log
+        self._names = [f"{seat.seat} {seat.name or '(open)'}" for seat in self._match.seats]
+        self._strikes = [0] * len(self._names)
+        self._faults = [Counter[str]() for _ in self._names]
         match, created = self._match, self._match.created
         yield f"{match.game.title}, match {match.match_id}"
         yield ""
@@ -101,21 +138,29 @@ class _Transcript:
         yield row("clock", _clock(created.spec.clock))
         for number, (seat, name) in enumerate(zip(match.seats, self._names, strict=True)):
             yield row("seats" if number == 0 else "", f"{name} (house bot)" if seat.kind == BOT else name)
-        yield row("commitment", match.commitment)
-        if match.deal_id != match.match_id:
-            yield row("deal id", _printable(match.deal_id))
-        yield row("cards", self._seal())
+        if match.commitment:
+            yield row("commitment", match.commitment)
+        if match.deal_id not in ("", match.match_id):
+            yield row("deal id", match.deal_id)
+        drawn = "drawn from a secret that is revealed at the end"
+        yield row("cards", "UNSEALED: the host gave the secret himself" if created.unsealed else drawn)
         yield row("", TELLERS.get(match.game.name, Teller).legend)
 
-    def _seal(self) -> str:
-        out = self._events[-1].WhichOneof("payload") == "secret_revealed"
-        if self._match.created.unsealed:
-            return "UNSEALED: the host gave the secret himself"
-        return "drawn from a secret that is revealed below" if out else "SEALED: the secret is not out yet"
+    @property
+    def _sides(self) -> list[str]:
+        return [" + ".join(self._names[seat] for seat in side) for side in self._match.sides]
 
     def _tell(self, event: event_pb2.MatchEvent) -> Iterator[str]:
         teller = self._teller
         match event.WhichOneof("payload"):
+            case "seat_filled":
+                seat = event.seat_filled.seat
+                self._names[seat.seat] = f"{seat.seat} {seat.name}"
+                yield row("seat", f"{self._names[seat.seat]} takes the open seat")
+            case "seat_reopened":
+                number = event.seat_reopened.seat
+                yield row("  .", f"{self._names[number]} {_WENT[event.seat_reopened.cause]}; the seat is open again")
+                self._names[number] = f"{number} (open)"
             case "match_started":
                 yield row("start", f"{self._names[event.match_started.first_dealer]} deals first")
             case "cards_dealt":
@@ -137,28 +182,24 @@ class _Transcript:
                 yield from self._ruled(event.fault_ruled)
             case "seat_replaced":
                 yield from self._settle()
-                seat, bot = event.seat_replaced.seat, event.seat_replaced.bot
-                self._replaced[seat] = bot
-                yield row("  !", f"{self._names[seat]} is replaced by the house bot {bot} for the rest of the match")
+                seat_, bot = event.seat_replaced.seat, event.seat_replaced.bot
+                self._replaced[seat_] = bot
+                yield row("  !", f"{self._names[seat_]} is replaced by the house bot {bot} for the rest of the match")
             case "seat_disconnected":
                 yield from self._settle()
                 left = event.seat_disconnected.left
-                yield row(
-                    "  .", f"{self._holder(event.seat_disconnected.seat)} {'left' if left else 'lost connection'}"
-                )
+                yield row("  .", f"{self._names[event.seat_disconnected.seat]} {'left' if left else 'lost connection'}")
             case "seat_reconnected":
                 yield from self._settle()
-                yield row("  .", f"{self._holder(event.seat_reconnected.seat)} is connected again")
-            case "seat_reopened":
-                reopened = event.seat_reopened
-                yield row("  .", f"{self._holder(reopened.seat)} {_WENT[reopened.cause]}; the seat is open again")
+                yield row("  .", f"{self._names[event.seat_reconnected.seat]} is connected again")
             case "match_resumed":
                 yield from self._settle()
                 yield row("  .", "the referee was started again")
-
-    def _holder(self, seat: int) -> str:
-        """Returns who has a seat at this point; before the start that need not be who plays there."""
-        return f"{seat} {_printable(self._match.seats[seat].name) or '(open)'}"
+            case "match_ended":
+                self._over = True
+                yield from self._rest()
+            case "secret_revealed":
+                self._revealed = True
 
     def _flush(self) -> Iterator[str]:
         if self._ruling:
@@ -176,7 +217,8 @@ class _Transcript:
             yield from self._teller.rest()
 
     def _dealt(self, event: event_pb2.CardsDealt) -> Iterator[str]:
-        if event.pack or self._teller is None:
+        if event.pack or self._teller is None:  # few see the pack; but then the deal before has been scored
+            self._number = event.deal
             yield from ("", f"Deal {event.deal}, dealt by {self._names[event.dealer]}", "")
             make = TELLERS.get(self._match.game.name, Teller)
             self._teller = make(self._match.game, self._names, event.dealer)
@@ -201,11 +243,13 @@ class _Transcript:
     def _ruled(self, event: event_pb2.FaultRuled) -> Iterator[str]:
         kind = match_pb2.FaultKind.Name(event.kind).removeprefix("FAULT_KIND_").lower()
         self._faults[event.seat][kind] += 1
-        raw = shown(event.raw_answer.decode("utf-8", "replace"))
+        hidden = self._audience not in (ALL, event.seat)
+        raw = "something" if hidden else shown(event.raw_answer.decode("utf-8", "replace"))
         told = f"{self._names[event.seat]} {_DID[event.kind].format(raw)} ({kind})"
         strikes = self._match.created.spec.policy.strikes
-        if event.strike_count > self._match.seats[event.seat].strike_count:
+        if event.strike_count > self._strikes[event.seat]:
             told += f", strike {event.strike_count}" + (f" of {strikes}" if strikes else "")
+        self._strikes[event.seat] = event.strike_count
         if event.asked_again:
             yield row("  !", f"{told}; it is asked again")
         elif event.action == match_pb2.FAULT_ACTION_SUBSTITUTE:
@@ -214,15 +258,20 @@ class _Transcript:
         else:
             yield row("  !", f"{told}; {_DONE[event.action]}")
 
-    def _end(self) -> Iterator[str]:
-        result = self._match.result
-        yield ""
-        if result is None:
-            yield "Not over yet"
+    def _end(self, event: event_pb2.MatchEvent) -> Iterator[str]:
+        if event.HasField("match_ended"):
+            yield from self._result(event.match_ended)
             return
-        note = next((event.match_ended.note for event in self._events if event.HasField("match_ended")), "")
+        yield row("secret", event.secret_revealed.secret.hex())
+        for seat, nonce in enumerate(event.secret_revealed.nonces):
+            if nonce:
+                yield row(f"nonce {seat}", nonce.hex())
+
+    def _result(self, event: event_pb2.MatchEnded) -> Iterator[str]:
+        result, note = event.result, event.note
+        yield ""
         deals = f"{result.deal_count} deal" + ("" if result.deal_count == 1 else "s")
-        yield f"Result: {_ENDED[result.reason]}, {deals}" + (f" ({_printable(note)})" if note else "")
+        yield f"Result: {_ENDED[result.reason]}, {deals}" + (f" ({note})" if note else "")
         yield ""
         if result.places:
             yield row("place", "official   total   side")
@@ -231,12 +280,6 @@ class _Transcript:
                 official, total = result.official_places[side], result.totals[side]
                 yield row(str(result.places[side]), f"{official:<8}   {total:5}   {self._sides[side]}")
         yield from self._blame(result)
-        for event in self._events[-1:]:
-            if event.HasField("secret_revealed"):
-                yield row("secret", event.secret_revealed.secret.hex())
-                for seat, nonce in enumerate(event.secret_revealed.nonces):
-                    if nonce:
-                        yield row(f"nonce {seat}", nonce.hex())
 
     def _blame(self, result: match_pb2.MatchResult) -> Iterator[str]:
         for seat, faults in enumerate(self._faults):

@@ -14,6 +14,8 @@ from referee_games.contract import Game
 
 LABEL: Final = 12
 """Width of the column with what a line is about."""
+HIDDEN: Final = "?"
+"""A card that who is told does not see."""
 _CELL: Final = 9
 _SUBSTITUTES: Final = (event_pb2.ACTION_SOURCE_SUBSTITUTE, event_pb2.ACTION_SOURCE_SUBSTITUTE_BOT)
 
@@ -41,14 +43,18 @@ class Teller:
         self._names = names
         self._dealer = dealer
         self._hands: list[list[str]] = [[] for _ in names]
+        self._begun = False
 
     def dealt(self, event: event_pb2.CardsDealt) -> Lines:
         """Tells what was dealt: the hands as they are now, and the stock."""
         for hand in event.hands:
-            self._hands[hand.seat] += hand.cards
-        lines = self._held("hands" if event.pack else "dealt out")
+            self._hands[hand.seat] += hand.cards or [HIDDEN] * hand.count
+        lines = self._held("dealt out" if self._begun else "hands")
+        self._begun = True
         if event.stock:
             lines += [row("stock" if number == 0 else "", part) for number, part in enumerate(_wrapped(event.stock))]
+        elif event.stock_count:
+            lines.append(row("stock", f"{event.stock_count} hidden"))
         return lines
 
     def applied(self, event: event_pb2.ActionApplied) -> Lines:
@@ -76,19 +82,23 @@ class Teller:
         return ""
 
     def _held(self, label: str) -> Lines:
-        """Tells all hands, a column a suit."""
+        """Tells all hands, a column a suit; of a hand that is hidden, how many cards it has."""
         rank = {text: number for number, text in enumerate(self._game.texts)}
-        ordered = [sorted(hand, key=lambda card: rank.get(card, 0)) for hand in self._hands]
+        seen = [sorted(filter(HIDDEN.__ne__, hand), key=lambda card: rank.get(card, 0)) for hand in self._hands]
+        hidden = [hand.count(HIDDEN) for hand in self._hands]
         suits = list(dict.fromkeys(self._suit(self._game.texts[card]) for card in self._game.pack))
-        parts = [[" ".join(card for card in hand if self._suit(card) == suit) for suit in suits] for hand in ordered]
-        widths = [max(len(part[column]) for part in parts) for column in range(len(suits))]
+        parts = [[" ".join(card for card in hand if self._suit(card) == suit) for suit in suits] for hand in seen]
+        # What is seen of a hidden hand is no hand, and has no columns.
+        whole = [part for part, count in zip(parts, hidden, strict=True) if not count]
+        widths = [max((len(part[column]) for part in whole), default=0) for column in range(len(suits))]
+        told = [
+            "   ".join(map(str.ljust, parts[seat], widths)) if not count else " ".join([*seen[seat], f"{count} hidden"])
+            for seat, count in enumerate(hidden)
+        ]
         longest = max(len(name) for name in self._names)
         return [
-            row(
-                label if seat == 0 else "",
-                f"{self._names[seat]:{longest}}   " + "   ".join(map(str.ljust, part, widths)),
-            )
-            for seat, part in enumerate(parts)
+            row(label if seat == 0 else "", f"{self._names[seat]:{longest}}   {cards}")
+            for seat, cards in enumerate(told)
         ]
 
 
@@ -191,6 +201,7 @@ class RegicideTeller(_Tricks):
         self._opening: list[str] = []
         self._trump = ""
         self._reversed = False
+        self._king = -1  # who took the last trick
         self._last = ""  # the line of the last trick, to which what the new king does is added
 
     def applied(self, event: event_pb2.ActionApplied) -> Lines:
@@ -205,14 +216,21 @@ class RegicideTeller(_Tricks):
                 self._opening.append(_marked(f"{self._names[event.seat]} names {rest} trumps", event))
                 return self.rest()
             case "discard":
-                self._hands[event.seat].remove(rest)
-                return [row("discard", f"{self._names[event.seat]} {_marked(rest, event)}"), *self._held("hands")]
+                self._discard(event.seat, rest)
+                card = rest or "a card"
+                return [row("discard", f"{self._names[event.seat]} {_marked(card, event)}"), *self._held("hands")]
             case "keep" | "trump" | "reverse":
                 return self._change(event)
             case _:
                 lines = [] if self._cards else self.rest()
                 self._play(event)
                 return lines
+
+    def _discard(self, seat: int, card: str) -> None:
+        if card:
+            self._hands[seat].remove(card)
+        else:  # nobody knows any more whether a card that was turned up is still there
+            self._hands[seat] = [HIDDEN] * (len(self._hands[seat]) - 1)
 
     def _change(self, event: event_pb2.ActionApplied) -> Lines:
         told = []
@@ -239,9 +257,12 @@ class RegicideTeller(_Tricks):
         return self.rest()
 
     def taken(self, event: event_pb2.TrickTaken) -> Lines:
-        """Holds the trick back until it is known what the new king does."""
+        """Tells the trick; that of a new king is held back until it is known what he does."""
         order = f"{self._trump} reversed" if self._reversed else self._trump
-        self._last = self._trick(event.seat, f"{order:13}")
+        line = self._trick(event.seat, f"{order:13}")
+        if event.seat == self._king:
+            return [line]
+        self._king, self._last = event.seat, line
         return []
 
     def settle(self) -> Lines:
