@@ -14,9 +14,11 @@ from referee_server.journal import (
     SqliteJournal,
     TournamentAdded,
     TournamentNoted,
+    TournamentSummarised,
     UnknownTournamentError,
     open_read_only,
 )
+from referee_server.journal.sqlite_open import APPLICATION_ID, MIGRATIONS
 
 
 def added(tournament_id: str, request_id: str = "") -> TournamentAdded:
@@ -106,3 +108,62 @@ def test_damage_is_found_and_its_place_named(path: Path, harm: str, place: int) 
     reader.close()
 
     assert caught.value.place == place
+
+
+def summary_of(journal: Journal, tournament_id: str = "a") -> bytes:
+    row = journal.tournament(tournament_id)
+    assert row is not None
+    assert row in journal.tournaments()
+    assert row in journal.newest_tournaments()
+    return row.summary
+
+
+def test_a_summary_is_shown_as_long_as_it_is_of_the_whole_log(journal: Journal) -> None:
+    journal.commit([added("a"), TournamentNoted("a", (b"1",), "WAITING")])
+    assert summary_of(journal) == b""
+    journal.commit([TournamentSummarised("a", 1, b"one")])
+    assert summary_of(journal) == b"one"
+    journal.commit([TournamentNoted("a", (b"2", b"3"), "RUNNING")])
+    assert summary_of(journal) == b""
+    journal.commit([TournamentSummarised("a", 2, b"two")])
+    assert summary_of(journal) == b""
+    journal.commit([TournamentSummarised("a", 3, b"three")])
+    assert summary_of(journal) == b"three"
+
+
+def test_a_summary_may_come_in_one_batch_with_what_it_sums_up(journal: Journal) -> None:
+    journal.commit([added("a"), TournamentSummarised("a", 1, b"one"), TournamentNoted("a", (b"1",), "WAITING")])
+    assert summary_of(journal) == b"one"
+
+
+def test_nothing_of_a_refused_batch_is_in_a_summary(journal: Journal) -> None:
+    journal.commit([added("a"), TournamentSummarised("a", 1, b"one"), TournamentNoted("a", (b"1",), "WAITING")])
+    with pytest.raises(UnknownTournamentError):
+        journal.commit([TournamentSummarised("a", 1, b"other"), TournamentSummarised("b", 1, b"?")])
+    assert summary_of(journal) == b"one"
+
+
+def test_pages_of_tournaments_begin_with_the_newest(journal: Journal) -> None:
+    journal.commit([added(name) for name in "abcde"])
+    pages, before = [], 0
+    while rows := journal.newest_tournaments(before_number=before, limit=2):
+        pages.append("".join(row.tournament_id for row in rows))
+        before = rows[-1].number
+    assert pages == ["ed", "cb", "a"]
+    with pytest.raises(ValueError, match="at least one"):
+        journal.newest_tournaments(limit=0)
+
+
+def test_data_from_before_there_were_summaries_has_none_and_goes_on(path: Path) -> None:
+    db = sqlite3.connect(path, isolation_level=None)
+    for statement in (*MIGRATIONS[0], *MIGRATIONS[1]):
+        db.execute(statement)
+    db.execute("INSERT INTO tournaments VALUES (1, 'a', NULL, 'WAITING', 0, x'')")
+    db.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    db.execute("PRAGMA user_version=2")
+    db.close()
+    journal = SqliteJournal(path)
+    assert summary_of(journal) == b""
+    journal.commit([TournamentNoted("a", (b"1",), "WAITING"), TournamentSummarised("a", 1, b"one")])
+    assert summary_of(journal) == b"one"
+    journal.close()

@@ -18,6 +18,7 @@ from referee_server.cli.report.of_book import report_of
 from referee_server.cli.report.tables import as_json, as_rich
 from referee_server.cli.serve import StopSignals, check_exposed, tls_files
 from referee_server.cli.service import ProgramSettings, Service, ServiceSettings, TlsFiles
+from referee_server.cli.standings import name_of
 from referee_server.director.executor import ExecutorError
 from referee_server.director.tournaments import OVER, Tournaments
 from referee_server.journal import JournalReader, TournamentRow
@@ -182,7 +183,7 @@ def _found(journal: JournalReader, cup: Cup) -> TournamentRow | None:
     """
     mine = None
     for row in journal.tournaments():
-        name = Book.read(journal.tournament_log(row.tournament_id)).cup.name
+        name = name_of(journal, row)
         if fold_name(name) == fold_name(cup.name):
             mine = row
         elif row.state not in OVER:

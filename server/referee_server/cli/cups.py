@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from referee.v1 import match_pb2
@@ -16,7 +16,7 @@ from referee_server.match.names import fold_name
 from referee_server.tables.session import MAX_REQUEST_BYTES
 from referee_server.tournament.cupfile import Problem
 
-_PAGE: Final = 100
+_PAGE: Final = 1_000
 _STATES: Final = {
     number: name.removeprefix("TOURNAMENT_STATE_").lower() for name, number in pb.TournamentState.items() if number
 }
@@ -168,22 +168,14 @@ def _id_of(client: HostClient, what: str) -> str:
     Raises:
         Failure: there is none, or several have that name.
     """
-    if _exists(client, what):
-        return what
-    found = [cup.tournament_id for cup in _listed(client) if cup.name and fold_name(cup.name) == fold_name(what)]
+    found = []
+    for cup in _listed(client):
+        if cup.tournament_id == what:
+            return what
+        if cup.name and fold_name(cup.name) == fold_name(what):
+            found.append(cup.tournament_id)
     if not found:
         raise Failure(f"there is no tournament {what[:80]} at {client.address}", ExitCode.NOT_FOUND)
     if len(found) > 1:
         fail(f"{len(found)} tournaments are called {what[:80]}; say which by its id: {', '.join(found)}")
     return found[0]
-
-
-def _exists(client: HostClient, tournament_id: str) -> bool:
-    get: Callable[..., object] = client.tournaments.GetTournament
-    try:
-        client.call(get, pb.GetTournamentRequest(tournament_id=tournament_id))
-    except RefusedCallError as refused:
-        if refused.code is not ExitCode.NOT_FOUND:
-            raise
-        return False
-    return True

@@ -272,7 +272,8 @@ def _show(game: str, ended: list[match_pb2.Match], *, as_json: bool) -> None:
 
 
 async def _verify(service: Service, match_ids: list[str], say: _Say) -> None:
-    from referee_server.cli.archive import Source, verify_source
+    from referee_server.cli.proving import verify_source
+    from referee_server.cli.sources import Source
     from referee_server.match.verify import LogError
 
     began = time.monotonic()

@@ -387,13 +387,16 @@ def replay(what: str, deal: int | None, data: str) -> None:
 @click.argument("what", nargs=-1, metavar="FILE|MATCH…")
 @click.option("--all", "everything", is_flag=True, help="Every match of the data folder that has ended.")
 @click.option("--digest", metavar="HEX", help="The digest that seats and watchers were given; for one log.")
+@click.option("--jobs", type=click.IntRange(1, 1_024), help="How many processes at once. Default: one on every core.")
 @data_option
 @as_json_option
-def verify(what: Sequence[str], everything: bool, digest: str | None, data: str, as_json: bool) -> None:
+def verify(
+    what: Sequence[str], everything: bool, digest: str | None, jobs: int | None, data: str, as_json: bool
+) -> None:
     """Deals again, referees again, and checks chain, clocks, scores and result of logs."""
-    from referee_server.cli.archive import verify_logs
+    from referee_server.cli.verify import verify_logs
 
-    verify_logs(what, data, everything=everything, digest=digest, as_json=as_json)
+    verify_logs(what, data, everything=everything, digest=digest, jobs=jobs, as_json=as_json)
 
 
 @cli.command()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+from referee.v1 import tournament_service_pb2 as pb
 from referee_server.cli.data import DataFolder
 from referee_server.cli.output import ExitCode, Failure, fail, print_rich
 from referee_server.cli.report.html import as_html
@@ -14,7 +15,7 @@ from referee_server.cli.report.model import Report
 from referee_server.cli.report.of_book import report_of
 from referee_server.cli.report.parquet import write_parquet
 from referee_server.cli.report.tables import as_csv, as_json, as_markdown, as_rich
-from referee_server.journal import JournalReader
+from referee_server.journal import JournalReader, TournamentRow
 from referee_server.journal.errors import DamagedLogError
 from referee_server.match.names import fold_name
 from referee_server.tournament.book import Book, BookError
@@ -65,13 +66,24 @@ def find_book(journal: JournalReader, what: str | None, data: str) -> Book:
         if what is None and rows:
             return Book.read(journal.tournament_log(rows[-1].tournament_id))
         for row in reversed(rows):
-            book = Book.read(journal.tournament_log(row.tournament_id))
-            if what is not None and (row.tournament_id == what or fold_name(book.cup.name) == fold_name(what)):
-                return book
+            if what is not None and (row.tournament_id == what or fold_name(name_of(journal, row)) == fold_name(what)):
+                return Book.read(journal.tournament_log(row.tournament_id))
     except (DamagedLogError, BookError) as error:
         fail(f"the log of the tournament does not hold: {error}", ExitCode.CHECK_FAILED)
     which = "no such tournament" if what else "no tournament"
     raise Failure(f"there is {which} in {data}", ExitCode.NOT_FOUND)
+
+
+def name_of(journal: JournalReader, row: TournamentRow) -> str:
+    """Returns the name of a tournament.
+
+    Raises:
+        DamagedLogError: there is no summary, and its log is damaged.
+        BookError: there is no summary, and this version cannot follow its log.
+    """
+    if row.summary:
+        return pb.Tournament.FromString(row.summary).name
+    return Book.read(journal.tournament_log(row.tournament_id)).cup.name
 
 
 def _written(write: Callable[[], _T]) -> _T:

@@ -59,6 +59,9 @@ class Ledger(Protocol):
             StorageError: the storage has failed.
         """
 
+    def summarise(self, book: Book) -> None:
+        """Stores what lists show of a tournament. Nobody waits for that."""
+
     async def keep(self, order: Order, log: bytes) -> None:
         """Stores the log of a match that was played somewhere else, unless there is one already.
 
@@ -331,6 +334,7 @@ class Director:
             after = _state_after(self.book, payload)
             await self._ledger.note(self.book.tournament_id, event.SerializeToString(), after)
             self.book.evolve(event)
+            self._ledger.summarise(self.book)
         self._wake.set()
         self.on_change()
 

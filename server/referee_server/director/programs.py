@@ -26,8 +26,7 @@ from referee_server.agents.local import Exit, LocalAgents
 from referee_server.agents.outputs import store_output
 from referee_server.director.executor import ExecutorError, Order
 from referee_server.director.local import Seated
-from referee_server.journal import AgentAdded
-from referee_server.match.names import MAX_LENGTH, fold_name
+from referee_server.match.names import MAX_LENGTH
 from referee_server.tables.credentials import hash_credential
 from referee_server.tables.hall import Hall
 from referee_server.tournament.cup import Cup
@@ -87,8 +86,6 @@ class LocalPrograms:
         self._place = place
         self._tokens = place.data / "agents" / tournament_id
         self._copies: dict[int, list[_Copy]] = {}
-        # Names on their way to the journal.
-        self._names: set[str] = set()
         self._failures: dict[int, list[str]] = {}
         self._probes: dict[Tier, Probe] = {
             entrant.isolation: probe(entrant.isolation) for entrant in cup.entrant if entrant.command is not None
@@ -182,23 +179,19 @@ class LocalPrograms:
 
     def _copy(self, entrant: int, number: int) -> _Copy:
         token = self._token(entrant, number)
-        row = self._hall.journal.agent_by_hash(hash_credential(token))
-        if row is not None:
-            name, agent_id = row.name, row.agent_id
-        else:
-            name, agent_id = self._free_name(self._cup.entrant[entrant].name, number), secrets.token_hex(10)
-            hashed = hash_credential(token)
-            now_ms = self._hall.clock.wall_ns() // 10**6
-            self._hall.committer.store(AgentAdded(agent_id, name, fold_name(name), hashed, now_ms))
-            self._names.add(fold_name(name))
-        return _Copy(f"{entrant}-{number}", name, agent_id, token)
+        hashed = hash_credential(token)
+        row = self._hall.roster.with_hash(hashed)
+        if row is None:
+            name = self._free_name(self._cup.entrant[entrant].name, number)
+            row = self._hall.roster.register(secrets.token_hex(10), name, hashed)
+        return _Copy(f"{entrant}-{number}", row.name, row.agent_id, token)
 
     def _free_name(self, wanted: str, number: int) -> str:
         """Returns a name that no agent has yet: the entrant's own, or that with a number."""
         for suffix in range(number, number + 100_000):
             tail = f" #{suffix + 1}" if suffix else ""
             name = wanted[: MAX_LENGTH - len(tail)] + tail
-            if fold_name(name) not in self._names and self._hall.journal.agent_by_name(fold_name(name)) is None:
+            if not self._hall.roster.has_name(name):
                 return name
         raise ExecutorError(f"there are far too many agents that are called like {wanted!r}")
 

@@ -11,6 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee.v1 import tournament_pb2 as pb
+from referee.v1 import tournament_service_pb2 as service_pb
 from referee_games import dealing
 from referee_games.contract import shown
 from referee_server.director.director import Director
@@ -18,7 +19,13 @@ from referee_server.director.executor import Executor, ExecutorError, Order
 from referee_server.director.importing import records_of
 from referee_server.director.orders import tournament_id_from
 from referee_server.journal import LogError as DamageError
-from referee_server.journal import StorageError, TournamentAdded, TournamentNoted, TournamentRow
+from referee_server.journal import (
+    StorageError,
+    TournamentAdded,
+    TournamentNoted,
+    TournamentRow,
+    TournamentSummarised,
+)
 from referee_server.journal.errors import DamagedLogError
 from referee_server.match.errors import RefusedError
 from referee_server.match.verify import LogError
@@ -36,6 +43,7 @@ from referee_server.tournament.book import (
 )
 from referee_server.tournament.cup import Cup
 from referee_server.tournament.cupfile import CupError, parse_cup
+from referee_server.tournament.summary import summary_of
 
 _log = structlog.get_logger(__name__)
 
@@ -81,6 +89,11 @@ class Tournaments:
         """See `Ledger.note`. Where the storage is away for now, waits until it is back."""
         self._hall.committer.store(TournamentNoted(tournament_id, (event,), state))
         await self._stored()
+
+    def summarise(self, book: Book) -> None:
+        """See `Ledger.summarise`."""
+        summary = summary_of(book).SerializeToString()
+        self._hall.committer.store(TournamentSummarised(book.tournament_id, book.sequence, summary))
 
     async def keep(self, order: Order, log: bytes) -> None:
         """See `Ledger.keep`. The first log of a match stands."""
@@ -133,7 +146,7 @@ class Tournaments:
         self._hall.check_storage()
         earlier = self._hall.journal.tournament_by_request(request_id) if request_id else None
         if earlier is not None:
-            if self.book(earlier.tournament_id).created.toml != toml:
+            if (await self.read(earlier.tournament_id)).created.toml != toml:
                 raise RefusedError(
                     reason_pb.ERROR_REASON_REQUEST_ID_REUSED, "that request id was used for another request"
                 )
@@ -144,6 +157,7 @@ class Tournaments:
             raise CupError.of("seed", f"this tournament has been played from the same seed: {tournament_id}")
         now_ms = self._hall.clock.wall_ns() // 10**6
         self._hall.committer.store(TournamentAdded(tournament_id, request_id, master, now_ms, WAITING))
+        self.summarise(Book(event))
         await self.note(tournament_id, event.SerializeToString(), WAITING)
         _log.info("tournament_created", tournament_id=tournament_id, name=cup.name)
         return tournament_id
@@ -192,6 +206,7 @@ class Tournaments:
         tournament_id = director.book.tournament_id
         try:
             await director.run()
+            await self._stored()  # whoever lists it finds its last summary
         except ExecutorError as error:
             _log.warning("tournament_stopped", tournament_id=tournament_id, why=str(error))
             raise
@@ -253,9 +268,27 @@ class Tournaments:
             tournament_changed=pb.TournamentChanged(toml=toml),
         )
         book.evolve(event)
+        self.summarise(book)
         await self.note(tournament_id, event.SerializeToString(), book.state)
 
     # What there is.
+
+    async def summary(self, row: TournamentRow) -> service_pb.Tournament:
+        """Returns what lists show of a tournament, see `summary_of`; what happens at present is not in it.
+
+        Raises:
+            RefusedError: its log is damaged.
+        """
+        director = self.running.get(row.tournament_id)
+        if director is not None:
+            return summary_of(director.book)
+        if row.summary:
+            return service_pb.Tournament.FromString(row.summary)
+        # Written by a release without summaries, or the referee was killed after a fact: once the log has to be read.
+        book = await self.read(row.tournament_id)
+        if not self._hall.halted:
+            self.summarise(book)
+        return summary_of(book)
 
     async def read(self, tournament_id: str) -> Book:
         """Returns a tournament as it stands, like `book`, but lets matches go on while a long log is read."""
@@ -271,12 +304,7 @@ class Tournaments:
         director = self.running.get(tournament_id)
         if director is not None:
             return director.book
-        if len(tournament_id) > 64 or self._hall.journal.tournament(tournament_id) is None:
-            raise RefusedError(
-                reason_pb.ERROR_REASON_TOURNAMENT_UNKNOWN,
-                f"there is no tournament {shown(tournament_id)}",
-                tournament_id=shown(tournament_id),
-            )
+        self.row(tournament_id)
         try:
             return Book.read(self._hall.journal.tournament_log(tournament_id))
         except (DamagedLogError, BookError) as error:
@@ -289,6 +317,25 @@ class Tournaments:
     def rows(self) -> list[TournamentRow]:
         """Returns all tournaments, oldest first."""
         return self._hall.journal.tournaments()
+
+    def row(self, tournament_id: str) -> TournamentRow:
+        """Returns the row of a tournament.
+
+        Raises:
+            RefusedError: there is none.
+        """
+        row = self._hall.journal.tournament(tournament_id) if len(tournament_id) <= 64 else None
+        if row is None:
+            raise RefusedError(
+                reason_pb.ERROR_REASON_TOURNAMENT_UNKNOWN,
+                f"there is no tournament {shown(tournament_id)}",
+                tournament_id=shown(tournament_id),
+            )
+        return row
+
+    def page(self, before_number: int, limit: int) -> list[TournamentRow]:
+        """Returns tournaments, newest first: at most so many, with numbers below that one, 0 for any."""
+        return self._hall.journal.newest_tournaments(before_number=before_number, limit=limit)
 
     def resume_all(self) -> int:
         """Goes on with every tournament that was running when the service last ended; returns how many."""

@@ -50,6 +50,7 @@ from referee_server.journal.model import (
     TournamentAdded,
     TournamentNoted,
     TournamentRow,
+    TournamentSummarised,
 )
 from referee_server.journal.sqlite import SqliteJournal, open_read_only
 from referee_server.journal.sqlite_open import Durability, wal_reset_bug
@@ -100,6 +101,7 @@ __all__ = [
     "TournamentAdded",
     "TournamentNoted",
     "TournamentRow",
+    "TournamentSummarised",
     "TrailingDataError",
     "TruncatedLogError",
     "UnknownAgentError",

@@ -33,6 +33,7 @@ from referee_server.journal.model import (
     TournamentAdded,
     TournamentNoted,
     TournamentRow,
+    TournamentSummarised,
 )
 
 
@@ -52,6 +53,13 @@ class _Tournament:
     request_id: str
     secret: bytes = field(repr=False)
     events: tuple[bytes, ...] = ()
+    summary: bytes = field(default=b"", repr=False)
+    summary_through: int = 0
+
+    @property
+    def shown(self) -> TournamentRow:
+        """The row with the summary, if that is of the whole log."""
+        return replace(self.row, summary=self.summary) if self.summary_through == len(self.events) else self.row
 
 
 @dataclass(slots=True)
@@ -78,6 +86,7 @@ class _Staged:
             AgentRevoked: self._revoke_agent,
             TournamentAdded: self._add_tournament,
             TournamentNoted: self._note_tournament,
+            TournamentSummarised: self._summarise_tournament,
         }
 
     def apply(self, record: Record) -> None:
@@ -163,12 +172,21 @@ class _Staged:
         row = TournamentRow(record.tournament_id, len(others) + 1, record.state, record.create_time_ms)
         self.tournaments[record.tournament_id] = _Tournament(row, record.request_id, record.secret)
 
-    def _note_tournament(self, record: TournamentNoted) -> None:
-        kept = self.tournaments.get(record.tournament_id) or self._journal._tournaments.get(record.tournament_id)
+    def _tournament(self, tournament_id: str) -> _Tournament:
+        kept = self.tournaments.get(tournament_id) or self._journal._tournaments.get(tournament_id)
         if kept is None:
-            raise UnknownTournamentError(f"there is no tournament {record.tournament_id}")
+            raise UnknownTournamentError(f"there is no tournament {tournament_id}")
+        return kept
+
+    def _note_tournament(self, record: TournamentNoted) -> None:
+        kept = self._tournament(record.tournament_id)
         self.tournaments[record.tournament_id] = replace(
             kept, row=replace(kept.row, state=record.state), events=kept.events + record.events
+        )
+
+    def _summarise_tournament(self, record: TournamentSummarised) -> None:
+        self.tournaments[record.tournament_id] = replace(
+            self._tournament(record.tournament_id), summary=record.summary, summary_through=record.through
         )
 
 
@@ -284,18 +302,27 @@ class MemoryJournal:
 
     def tournament(self, tournament_id: str) -> TournamentRow | None:
         """See `JournalReader.tournament`."""
-        return next((row for row in self.tournaments() if row.tournament_id == tournament_id), None)
+        with self._session():
+            found = self._tournaments.get(tournament_id)
+            return found.shown if found is not None else None
 
     def tournament_by_request(self, request_id: str) -> TournamentRow | None:
         """See `JournalReader.tournament_by_request`."""
         with self._session():
-            found = (one.row for one in self._tournaments.values() if one.request_id == request_id)
+            found = (one.shown for one in self._tournaments.values() if one.request_id == request_id)
             return next(found, None) if request_id else None
 
     def tournaments(self) -> list[TournamentRow]:
         """See `JournalReader.tournaments`."""
         with self._session():
-            return [tournament.row for tournament in self._tournaments.values()]
+            return [tournament.shown for tournament in self._tournaments.values()]
+
+    def newest_tournaments(self, *, before_number: int = 0, limit: int = 100) -> list[TournamentRow]:
+        """See `JournalReader.newest_tournaments`."""
+        if limit < 1:
+            raise ValueError("a page holds at least one tournament")
+        rows = [row for row in reversed(self.tournaments()) if not before_number or row.number < before_number]
+        return rows[:limit]
 
     def tournament_secret(self, tournament_id: str) -> bytes:
         """See `JournalReader.tournament_secret`."""

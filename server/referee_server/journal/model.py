@@ -144,6 +144,21 @@ class TournamentNoted:
     state: str
 
 
+@dataclass(frozen=True, slots=True)
+class TournamentSummarised:
+    """What lists show of a tournament was taken from its log.
+
+    Attributes:
+        tournament_id: the tournament.
+        through: number of the last fact that it takes into account. It is shown as long as none comes after that.
+        summary: what lists show, in a form of the caller's.
+    """
+
+    tournament_id: str
+    through: int
+    summary: bytes = field(repr=False)
+
+
 Record: TypeAlias = (
     MatchAdded
     | EventsAdded
@@ -153,6 +168,7 @@ Record: TypeAlias = (
     | AgentRevoked
     | TournamentAdded
     | TournamentNoted
+    | TournamentSummarised
 )
 
 
@@ -213,12 +229,14 @@ class TournamentRow:
         number: its place in the order of creation, from 1, without gaps.
         state: the caller's word for where it stands.
         create_time_ms: when it was created, in milliseconds since 1970.
+        summary: what lists show of it; empty where there is none that takes the whole log into account.
     """
 
     tournament_id: str
     number: int
     state: str
     create_time_ms: int
+    summary: bytes = field(default=b"", repr=False)
 
 
 class JournalReader(Protocol):
@@ -298,6 +316,14 @@ class JournalReader(Protocol):
 
     def tournaments(self) -> list[TournamentRow]:
         """Returns all tournaments, oldest first."""
+
+    def newest_tournaments(self, *, before_number: int = 0, limit: int = 100) -> list[TournamentRow]:
+        """Returns a page of tournaments, newest first.
+
+        Args:
+            before_number: only those with a lower number; 0 for all.
+            limit: the most to return, at least 1.
+        """
 
     def tournament_secret(self, tournament_id: str) -> bytes:
         """Returns the master secret of a tournament. Nothing else gives it away.

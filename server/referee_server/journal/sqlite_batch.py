@@ -15,6 +15,7 @@ from referee_server.journal.errors import (
     MatchNotFinalError,
     UnknownAgentError,
     UnknownMatchError,
+    UnknownTournamentError,
     WrongLogError,
 )
 from referee_server.journal.model import (
@@ -27,6 +28,7 @@ from referee_server.journal.model import (
     SummaryChanged,
     TournamentAdded,
     TournamentNoted,
+    TournamentSummarised,
 )
 from referee_server.journal.sqlite_read import STANDING, Standing, tournament_events
 
@@ -214,7 +216,8 @@ class Batch:
     def _add_tournament(self, record: TournamentAdded) -> None:
         number = self._db.execute("SELECT coalesce(max(number), 0) + 1 FROM tournaments").fetchone()[0]
         self._db.execute(
-            "INSERT INTO tournaments VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO tournaments (number, tournament_id, request_id, state, create_time_ms, secret)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
             (
                 number,
                 record.tournament_id,
@@ -242,6 +245,14 @@ class Batch:
         self._db.execute("UPDATE tournaments SET state = ? WHERE number = ?", (record.state, number))
         self._tournaments[tournament_id] = number, count, digest
 
+    def _summarise_tournament(self, record: TournamentSummarised) -> None:
+        changed = self._db.execute(
+            "UPDATE tournaments SET summary = ?, summary_through = ? WHERE tournament_id = ?",
+            (record.summary, record.through, record.tournament_id),
+        )
+        if not changed.rowcount:
+            raise UnknownTournamentError(f"there is no tournament {record.tournament_id}")
+
 
 _WRITE: dict[type[Any], Callable[[Batch, Any], None]] = {
     EventsAdded: Batch._add_events,
@@ -252,4 +263,5 @@ _WRITE: dict[type[Any], Callable[[Batch, Any], None]] = {
     AgentRevoked: Batch._revoke_agent,
     TournamentAdded: Batch._add_tournament,
     TournamentNoted: Batch._note_tournament,
+    TournamentSummarised: Batch._summarise_tournament,
 }

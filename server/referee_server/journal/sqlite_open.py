@@ -86,6 +86,11 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             mark BLOB NOT NULL,
             PRIMARY KEY (number, sequence)) WITHOUT ROWID""",
     ),
+    (
+        # What lists show, and up to which fact of the log it is right: it counts only while that is the last one.
+        "ALTER TABLE tournaments ADD COLUMN summary BLOB NOT NULL DEFAULT x''",
+        "ALTER TABLE tournaments ADD COLUMN summary_through INTEGER NOT NULL DEFAULT 0",
+    ),
 )
 """The statements that lead from each schema to the next. What was released is never changed, only added to."""
 

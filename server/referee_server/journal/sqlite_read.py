@@ -26,6 +26,11 @@ _MATCH: Final = (
     "SELECT number, match_id, game, state, summary, create_time_ms, final, event_count, digest, damaged_at, first_key"
     " FROM matches"
 )
+_TOURNAMENT: Final = (
+    "SELECT tournament_id, number, state, create_time_ms, CASE summary_through WHEN"
+    " (SELECT max(sequence) FROM tournament_events AS e WHERE e.number = t.number) THEN summary ELSE x'' END"
+    " FROM tournaments AS t"
+)
 _AGENT: Final = "SELECT agent_id, name, folded_name, create_time_ms, revoked FROM agents"
 STANDING: Final = (
     "SELECT number, event_count, digest, damaged_at, final, first_key, last_key FROM matches WHERE match_id = ?"
@@ -196,10 +201,16 @@ class SqliteReader:
         """See `JournalReader.tournaments`."""
         return self._tournament_rows("ORDER BY number")
 
+    def newest_tournaments(self, *, before_number: int = 0, limit: int = 100) -> list[TournamentRow]:
+        """See `JournalReader.newest_tournaments`."""
+        if limit < 1:
+            raise ValueError("a page holds at least one tournament")
+        before = before_number or _NO_LIMIT
+        return self._tournament_rows("WHERE number < ? ORDER BY number DESC LIMIT ?", before, limit)
+
     def _tournament_rows(self, condition: str, *values: object) -> list[TournamentRow]:
-        query = f"SELECT tournament_id, number, state, create_time_ms FROM tournaments {condition}"
         with self._session():
-            return [TournamentRow(*row) for row in self._query(query, *values)]
+            return [TournamentRow(*row) for row in self._query(f"{_TOURNAMENT} {condition}", *values)]
 
     def tournament_secret(self, tournament_id: str) -> bytes:
         """See `JournalReader.tournament_secret`."""

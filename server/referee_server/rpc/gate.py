@@ -12,9 +12,8 @@ import structlog
 
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee_server import failpoints
-from referee_server.journal import AgentAdded, AgentRow
+from referee_server.journal import AgentRow
 from referee_server.match.errors import RefusedError
-from referee_server.match.names import check_name, fold_name
 from referee_server.tables.credentials import hash_credential
 from referee_server.tables.hall import Hall
 from referee_server.tables.rates import STRANGERS_PER_S, Strangers
@@ -52,7 +51,7 @@ class Caller:
 
 
 class Gate:
-    """Tells who calls, and registers agents."""
+    """Tells who calls, and lets agents in."""
 
     def __init__(
         self, hall: Hall, host_token: str, random_bytes: Callable[[int], bytes], *, open_registration: bool
@@ -69,8 +68,6 @@ class Gate:
         self._hall = hall
         self._host_hash = hash_credential(host_token)
         self._random_bytes = random_bytes
-        # Registrations on their way to the journal, by credential hash.
-        self._coming: dict[bytes, AgentRow] = {}
         self._strangers = Strangers()
 
     def identify(self, authorization: str | bytes | None, peer: str = "") -> Caller:
@@ -94,7 +91,7 @@ class Gate:
         return self._caller(hashed, _address(peer))
 
     def _caller(self, hashed: bytes, address: str) -> Caller:
-        row = self._coming.get(hashed) or self._hall.journal.agent_by_hash(hashed)
+        row = self._hall.roster.with_hash(hashed)
         if row is None:
             return Caller(credential_hash=hashed, address=address)
         if row.revoked:
@@ -158,35 +155,9 @@ class Gate:
         Raises:
             RefusedError: NAME_INVALID, NAME_TAKEN, or FIELD_INVALID where another agent has the credential.
         """
-        if credential_hash in self._coming or self._hall.journal.agent_by_hash(credential_hash) is not None:
-            raise RefusedError(
-                reason_pb.ERROR_REASON_FIELD_INVALID,
-                "a credential's hash has 32 bytes, and no other agent has it",
-                field="credential_hash",
-            )
-        name = check_name(name)
-        folded = fold_name(name)
-        taken = self._hall.journal.agent_by_name(folded)
-        if taken is not None or any(row.folded_name == folded for row in self._coming.values()):
-            raise RefusedError(
-                reason_pb.ERROR_REASON_NAME_TAKEN, "another agent has that name, or one that reads the same"
-            )
-        row = AgentRow(
-            agent_id=self._random_bytes(10).hex(),
-            name=name,
-            folded_name=folded,
-            create_time_ms=self._hall.clock.wall_ns() // 10**6,
-            revoked=False,
-        )
-        self._coming[credential_hash] = row
-        try:
-            self._hall.committer.store(
-                AgentAdded(row.agent_id, row.name, row.folded_name, credential_hash, row.create_time_ms)
-            )
-            await self._hall.committer.settled()
-            failpoints.hit("agent.register")
-        finally:
-            del self._coming[credential_hash]
+        row = self._hall.roster.register(self._random_bytes(10).hex(), name, credential_hash)
+        await self._hall.committer.settled()
+        failpoints.hit("agent.register")
         _log.info("agent_registered", agent_id=row.agent_id)
         return row
 

@@ -96,7 +96,7 @@ class TournamentService:
             raise _invalid("page_size", "a page has no negative size")
         size = min(request.page_size or _DEFAULT_PAGE, _MAX_PAGE)
         before = from_token("t", request.page_token)
-        rows = [row for row in reversed(self._tournaments.rows()) if not before or row.number < before]
+        rows = self._tournaments.page(before, size + 1)
         token = to_token("t", rows[size - 1].number) if len(rows) > size else ""
         return pb.ListTournamentsResponse(
             tournaments=[await self._message(row) for row in rows[:size]], next_page_token=token
@@ -142,27 +142,20 @@ class TournamentService:
         return pb.WithdrawEntrantResponse(tournament=await self._told(request.tournament_id))
 
     async def _told(self, tournament_id: str) -> pb.Tournament:
-        return await self._message(next(row for row in self._tournaments.rows() if row.tournament_id == tournament_id))
+        return await self._message(self._tournaments.row(tournament_id))
 
     async def _message(self, row: TournamentRow) -> pb.Tournament:
         try:
-            book = await self._tournaments.read(row.tournament_id)
+            told = await self._tournaments.summary(row)
         except RefusedError:
             # Its log is damaged; that it exists is told all the same.
             return pb.Tournament(tournament_id=row.tournament_id)
-        director = self._tournaments.running.get(row.tournament_id)
-        return pb.Tournament(
-            tournament_id=row.tournament_id,
-            name=book.cup.name,
-            state=pb.TournamentState.Value(f"TOURNAMENT_STATE_{book.state}"),
-            game=book.cup.game,
-            create_time=Timestamp(seconds=row.create_time_ms // 1_000, nanos=row.create_time_ms % 1_000 * 1_000_000),
-            table_count=book.scheduler.total,
-            finished_table_count=len(book.outcomes),
-            commitment=book.created.commitment,
-            playing_table_count=len(director.playing) if director is not None else 0,
-            note=book.ended.note if book.ended is not None else "",
+        told.create_time.CopyFrom(
+            Timestamp(seconds=row.create_time_ms // 1_000, nanos=row.create_time_ms % 1_000 * 1_000_000)
         )
+        director = self._tournaments.running.get(row.tournament_id)
+        told.playing_table_count = len(director.playing) if director is not None else 0
+        return told
 
 
 def _entrant(entrant: Entrant, withdrawn: bool) -> pb.Entrant:

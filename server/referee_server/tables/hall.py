@@ -39,6 +39,7 @@ from referee_server.tables.housekeeping import Housekeeper
 from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.presence import Presence
 from referee_server.tables.resuming import resumable
+from referee_server.tables.roster import Roster
 from referee_server.tables.session import Session
 from referee_server.tables.steps import STEP_BUDGET_S, StepBudget
 from referee_server.tables.table import Table
@@ -76,6 +77,7 @@ class Hall:
         clock: the service's clock.
         journal: where everything is kept.
         committer: its only writer.
+        roster: who the agents are.
         meter: how late the referee is.
         steps: runs whatever calls the rules of a game.
         watchers: who watches matches.
@@ -114,6 +116,7 @@ class Hall:
             on_stall=self._storage_stalled,
             on_refused=self._match_refused,
         )
+        self.roster = Roster(journal, self.committer, clock)
         self.meter = LatenessMeter(clock, self._seat_everybody)
         self.steps = StepBudget(self.settings.step_budget_s)
         self.watchers = Watchers(clock, self.settings.watches)
