@@ -168,6 +168,23 @@ async def test_the_same_nonce_is_sent_again_for_an_offer_that_is_repeated(play: 
     assert nonces[0] == nonces[1]
 
 
+async def test_an_open_seat_that_went_to_another_and_is_offered_anew_is_played_with_another_nonce(play: Play) -> None:
+    nonces: list[bytes] = []
+
+    async def script(stream: FakeStream) -> None:
+        await stream.greet()
+        nonces.append((await stream.start()).nonce)
+        gone = match_pb2.MatchResult(reason=match_pb2.END_REASON_NOT_STARTED)
+        await stream.send(match_over=pb.MatchOver(match_id="m", result=gone))
+        nonces.append((await stream.start()).nonce)
+        await finish(stream)
+
+    with FakeReferee(script) as referee:
+        [result] = await play(First(), referee.address, matches=1)
+    assert result.reason == "completed"
+    assert nonces[0] != nonces[1]
+
+
 async def test_an_answer_that_is_found_while_the_stream_is_away_goes_out_on_the_next(play: Play) -> None:
     go_on = threading.Event()
 

@@ -57,6 +57,33 @@ def _resumed() -> Driver:
     return driver.play()
 
 
+def _reopened() -> Driver:
+    """A seat that four agents take and give back, each for another reason, before a fifth plays."""
+    clock = match_pb2.Clock(connect_ms=30, ready_ms=60)
+    driver = Driver(spec_of("regicide", "anna", "open", options={"max_deals": 1}, clock=clock))
+
+    def taken(name: str, *, ready: bool = False) -> None:
+        driver.step(inputs.Fill(1, f"id-{name}", name), after=7)
+        if driver.match.seats[0].offered_us is None:
+            driver.step(inputs.OfferSeat(0))
+            driver.step(inputs.Ready(0, b"\1" * 32))
+        driver.step(inputs.OfferSeat(1))
+        if ready:
+            driver.step(inputs.Ready(1, b"\2" * 32))
+
+    taken("lia")
+    driver.step(inputs.Lose(1, left=True), after=5)
+    taken("lot")
+    driver.step(inputs.Lose(1), after=5)
+    driver.tick()
+    taken("dan")
+    driver.step(inputs.Decline(1), after=5)
+    taken("ned")
+    driver.tick()
+    driver.step(inputs.Fill(1, "id-eve", "eve"), after=5)
+    return driver.start(b"", b"\5" * 32).play()
+
+
 def _late() -> Driver:
     driver = Driver(spec_of("regicide", options={"max_deals": 1}, clock=_FAST, policy=_policy())).start()
     for _ in range(4):
@@ -121,6 +148,7 @@ LOGS: Final[dict[str, Callable[[], Driver]]] = {
     "guillotine": _guillotine,
     "regicide": _regicide,
     "resumed": _resumed,
+    "reopened": _reopened,
     "late": _late,
     "cancelled": lambda: _cancelled(9),
     "cancelled at once": lambda: _cancelled(0),

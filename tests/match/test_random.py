@@ -16,6 +16,7 @@ from referee_server.match import inputs, spec
 from referee_server.match.inputs import NotNowError
 from referee_server.match.machine import Machine
 from referee_server.match.record import record
+from referee_server.match.state import OPEN
 from referee_server.match.transcript import transcript
 from referee_server.match.verify import replay, verify
 from referee_server.match.views import Projector
@@ -74,6 +75,7 @@ class Chaos:
                 inputs.Stray(seat, chance.randrange(50), b"y" * chance.randrange(400), 7),
                 inputs.Tick(chance.randrange(100)),
                 inputs.Accuse(seat, chance.choice(inputs.ACCUSATIONS)),
+                inputs.Decline(seat),
                 inputs.Resume(1, 2),
                 inputs.Stop(match_pb2.END_REASON_CANCELLED, "") if chance.random() < 0.02 else inputs.Tick(),
             ]
@@ -92,9 +94,14 @@ class Chaos:
             if chance.random() < self.wildness / 3:
                 self.disturb()
                 continue
-            for seat in driver.match.seats:
+            for number in range(len(driver.match.seats)):
+                seat = driver.match.seats[number]
                 try:
-                    if chance.random() < self.wildness / 5 and driver.machine.wake_at() is not None:
+                    if seat.kind == OPEN:
+                        driver.now += chance.randrange(5_000_000)
+                        name = chance.choice(["eve", "ian", "lia", "lot"])
+                        driver.step(inputs.Fill(number, f"id-{name}", name))
+                    elif chance.random() < self.wildness / 5 and driver.machine.wake_at() is not None:
                         driver.tick()
                     elif seat.offered_us is None:
                         driver.step(inputs.OfferSeat(seat.seat))
@@ -130,6 +137,7 @@ class Chaos:
     policy=policies(),
     seed=st.integers(0, 2**32),
     wildness=st.sampled_from([0.0, 0.02, 0.1, 0.5, 1.0]),
+    opened=st.sets(st.integers(0, 3)),
 )
 def test_any_match_ends_verifies_and_has_a_sane_result(
     game: tuple[str, dict[str, object]],
@@ -137,8 +145,12 @@ def test_any_match_ends_verifies_and_has_a_sane_result(
     policy: match_pb2.FaultPolicy,
     seed: int,
     wildness: float,
+    opened: set[int],
 ) -> None:
     asked = spec_of(game[0], options=game[1], first_dealer=None, clock=clock, policy=policy)
+    for number, seat in enumerate(asked.seats):
+        if number in opened:
+            seat.open.SetInParent()
     driver = Driver(asked)
     Chaos(driver, random.Random(seed), wildness).play()
     events = driver.events
@@ -150,9 +162,21 @@ def test_any_match_ends_verifies_and_has_a_sane_result(
     assert list(transcript(events))
     for audience in range(-1, len(driver.match.seats)):
         Projector(audience, driver.match.game).see(events)
+    check_reopenings(driver)
     check_result(driver)
     check_clocks(driver)
     check_decisions(driver)
+
+
+def check_reopenings(driver: Driver) -> None:
+    """Who takes an open seat is blamed for nothing before the start, and after it keeps the seat."""
+    started = False
+    for event in driver.events:
+        started = started or event.HasField("match_started")
+        was_open = driver.match.created.spec.seats[event.fault_ruled.seat].HasField("open")
+        assert started or not event.HasField("fault_ruled") or not was_open
+        assert not (started and event.HasField("seat_reopened"))
+        assert not event.HasField("seat_reopened") or driver.match.seats[event.seat_reopened.seat].was_open
 
 
 def check_result(driver: Driver) -> None:

@@ -15,7 +15,7 @@ from referee_games import dealing
 from referee_games.contract import Game
 from referee_server.match import inputs
 from referee_server.match.machine import STRAYS_KEPT, Machine
-from referee_server.match.state import begin
+from referee_server.match.state import OPEN, begin
 from referee_server.match.views import Projector
 
 
@@ -164,12 +164,18 @@ class Pair:
     def play(self, turns: int) -> None:
         """Plays on until the worlds look different to the viewer, or have ended, or for so many decisions."""
         one = self.worlds[0].match
-        for seat in one.seats:
-            if not seat.ready:
-                self.step([inputs.OfferSeat(seat.seat)] * 2)
-                mine = seat.seat == self.viewer
-                nonces = [bytes([1]) * 32, bytes([1 if mine else 2]) * 32]
-                if not self.step([inputs.Ready(seat.seat, nonce) for nonce in nonces], after=7_777):
+        for number in sorted(range(len(one.seats)), key=lambda number: one.seats[number].kind != OPEN):
+            if one.seats[number].kind == OPEN:
+                # Somebody else had it before: what that one gave is told to nobody, not even to who has the seat now.
+                self._take(number, "former")
+                self.step([inputs.OfferSeat(number)] * 2)
+                if any(not seat.ready for seat in one.seats if seat.seat != number):
+                    self.step([inputs.Ready(number, bytes([nonce]) * 32) for nonce in (3, 4)], after=5_555)
+                self.step([inputs.Lose(number, left=True)] * 2, after=1_111)
+                self._take(number, "next")
+            if not one.seats[number].ready:
+                self.step([inputs.OfferSeat(number)] * 2)
+                if not self.step([inputs.Ready(number, bytes([nonce]) * 32) for nonce in (1, 2)], after=7_777):
                     return
         for _ in range(turns):
             if any(world.match.over for world in self.worlds):
@@ -177,6 +183,9 @@ class Pair:
             assert [world.match.actor for world in self.worlds] == [one.actor] * 2
             if not self._turn():
                 return
+
+    def _take(self, seat: int, name: str) -> None:
+        self.step([inputs.Fill(seat, f"id-{name}", name)] * 2, after=3_333)
 
     def _turn(self) -> bool:
         world = self.worlds[0]

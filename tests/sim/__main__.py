@@ -16,6 +16,7 @@ def main() -> int:
     parser.add_argument("--seeds", default="0:200", help="the first seed, and the one behind the last")
     parser.add_argument("--seed", type=int, help="one world only")
     parser.add_argument("--verbose", action="store_true", help="tell what happens")
+    parser.add_argument("--open-seats", action="store_true", help="half of the seats of agents are open instead")
     parser.add_argument("--matches", type=int, help="end once that many matches have been played")
     parser.add_argument("--keep-going", action="store_true", help="go on after a failure")
     given = parser.parse_args()
@@ -25,7 +26,7 @@ def main() -> int:
     matches = worlds = failures = 0
     counts: dict[str, int] = {}
     for seed in seeds:
-        world = World(seed, print if given.verbose else None)
+        world = World(seed, print if given.verbose else None, opened=given.open_seats)
         try:
             world.run()
         except BrokenError as error:

@@ -107,6 +107,9 @@ class Agent:
         self.gone = False
         self.deaf = False
         self.quiet = False
+        self._away_us = 0
+        # By itself, so that worlds without open seats stay as they are.
+        self._whims = random.Random(f"whims/{name}/{self.token}")
 
     # Coming and going.
 
@@ -166,7 +169,8 @@ class Agent:
         if reason == "CREDENTIAL_REVOKED":
             self.gone = True
         if not self.gone:
-            self.world.after(self.chance.randrange(1_000, 100_000), self.connect)
+            self.world.after(self._away_us or self.chance.randrange(1_000, 100_000), self.connect)
+            self._away_us = 0
 
     # Reading.
 
@@ -179,7 +183,7 @@ class Agent:
                 case "welcome":
                     self.agent_id = item.welcome.agent_id
                 case "match_offered":
-                    replies += self._offered(item.match_offered)
+                    replies += self._offered(link, item.match_offered)
                 case "decision":
                     self._decide(link, item.decision)
                 case "verdict":
@@ -188,6 +192,9 @@ class Agent:
                     self.positions[item.events.match_id] = item.events.events[-1].sequence
                 case "match_over":
                     over = item.match_over.match_id
+                    if not item.match_over.result.digest:
+                        self._given_back(link, over)
+                        continue
                     # What was on its way on an old stream may come after what the new one asked for.
                     again = over in self.ended and over not in link.positions and link is self.link
                     check(not again, f"{self.name} is told twice that {over} is over")
@@ -207,13 +214,44 @@ class Agent:
         if replies and not self.quiet:
             link.send(replies)
 
-    def _offered(self, offer: pb.MatchOffered) -> list[pb.ClientItem]:
+    def _given_back(self, link: Link, match_id: str) -> None:
+        """Forgets a match in which it has no seat any more. An old stream may tell so of a seat that it has again."""
+        if link is self.link:
+            self.offered.pop(match_id, None)
+            self.positions.pop(match_id, None)
+            self.asked.pop(match_id, None)
+
+    def _shirk(self, link: Link, ready: pb.ClientItem) -> list[pb.ClientItem]:
+        """Gives an open seat back, by whatever way there is."""
+        leave = pb.ClientItem(leave=pb.Leave())
+        match self._whims.randrange(6):
+            case 0:
+                return []
+            case 1:
+                return [pb.ClientItem(decline=pb.Decline(match_id=ready.ready.match_id))]
+            case 2:
+                self.gone = self._whims.random() < 0.3
+                return self._whims.choice(([leave], [ready, leave]))
+            case 3:
+                self._away_us = self._whims.choice((0, 3_000_000, 40_000_000))
+                self.world.after(self._whims.randrange(5_000), link.cut)
+                return self._whims.choice(([], [ready]))
+            case 4:
+                link.half_close(self._whims.randrange(5_000))
+                return [ready]
+        return [pb.ClientItem(answer=pb.Answer(match_id=ready.ready.match_id, action="KS")), ready]
+
+    def _offered(self, link: Link, offer: pb.MatchOffered) -> list[pb.ClientItem]:
         match_id = offer.match_id
+        if link is not self.link and self.world.is_open(match_id, offer.seat):
+            return []  # what still comes on an old stream may be given back by now
         self.offered[match_id] = offer.seat
         if offer.ready:
             return []
         nonce = self.chance.randbytes(32) if self.traits.nonce else b""
         ready = pb.ClientItem(ready=pb.Ready(match_id=match_id, nonce=nonce))
+        if not self.traits.honest and self.world.is_open(match_id, offer.seat) and self._whims.random() < 0.7:
+            return self._shirk(link, ready)
         if self.traits.honest or self.chance.random() < 0.9:
             return [ready]
         decline = pb.ClientItem(decline=pb.Decline(match_id=match_id))

@@ -64,6 +64,7 @@ class Told:
         applied: the action and its source, by decision.
         faulted: the kinds of fault ruled on an answer, by decision.
         known: the cards of this deal that each seat may know, and the public.
+        former: who has given back a seat that was open.
         final: whether it takes no more events.
     """
 
@@ -73,6 +74,7 @@ class Told:
         self.events: list[event_pb2.MatchEvent] = []
         self.offered: dict[Key, bytes] = {}
         self.offered_us: dict[Key, int] = {}
+        self.former: set[str] = set()
         self.applied: dict[Key, tuple[str, int]] = {}
         self.faulted: dict[Key, list[int]] = {}
         self.faults: dict[int, list[int]] = {}
@@ -124,8 +126,24 @@ class Told:
             asked = bare(question)
             check(self.offered.setdefault(key, asked) == asked, f"decision {key} was put again with another content")
             self.offered_us.setdefault(key, event.match_time_us)
+        elif kind == "seat_filled":
+            seat = event.seat_filled.seat
+            check(self.match.seats[seat.seat].kind == match_pb2.SEAT_KIND_OPEN, "a seat was taken that was not open")
+            names = [other.name for other in self.match.seats if other.agent_id]
+            check(seat.name not in names, f"{seat.name} has two seats")
+        elif kind == "seat_reopened":
+            seat_state = self.match.seats[event.seat_reopened.seat]
+            check(self.match.state == match_pb2.MATCH_STATE_WAITING, "a seat was given back after the start")
+            check(
+                self.match.created.spec.seats[seat_state.seat].HasField("open"), "a named agent's seat was given away"
+            )
+            check(seat_state.agent_id, "a seat was given back that nobody had")
+            self.former.add(seat_state.name)
         elif kind == "fault_ruled":
             ruled = event.fault_ruled
+            was_open = self.match.created.spec.seats[ruled.seat].HasField("open")
+            begun = self.match.state == match_pb2.MATCH_STATE_RUNNING
+            check(begun or not was_open, "who took an open seat was blamed before the start")
             self.faults.setdefault(ruled.seat, []).append(ruled.kind)
             if ruled.HasField("decision_id"):
                 self.faulted.setdefault((ruled.seat, ruled.decision_id), []).append(ruled.kind)
@@ -170,8 +188,7 @@ class Told:
         where = f"event {event.sequence} ({kind}) as {audience} sees it"
         for secret in self.secrets:
             if secret in data:
-                own = kind == "seat_ready" and event.seat_ready.seat == audience
-                check(own, f"{where} holds a secret or a nonce")
+                check(False, f"{where} holds a secret or a nonce")
         if kind == "cards_dealt":
             check(not event.cards_dealt.pack and not event.cards_dealt.stock, f"{where} shows the pack")
             others = [hand for hand in event.cards_dealt.hands if hand.cards and hand.seat != audience]
@@ -212,6 +229,9 @@ class Ledger:
                     told = self.matches[record.match_id]
                     told.final = told.final or record.final
                     check(not record.final or told.match.over, "a match is final and has not ended")
+                    listed = [seat.agent_id for seat in match_pb2.Match.FromString(record.summary).seats]
+                    seated = [seat.agent_id for seat in told.match.seats]
+                    check(listed == seated, f"a list shows {listed} at a table of {seated}")
 
 
 def bare(decision: Any) -> bytes:

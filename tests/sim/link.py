@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from referee.v1 import agent_service_pb2 as pb
-from referee.v1 import event_pb2
+from referee.v1 import event_pb2, match_pb2
 from sim.ledger import bare, check
 from sim.wire import Call
 
@@ -158,9 +158,15 @@ class Link:
             kind = item.WhichOneof("item")
             if kind in ("match_offered", "decision", "events", "match_over"):
                 payload = getattr(item, kind)
+                if kind == "match_over" and not payload.result.digest:
+                    self._check_given_back(payload)
+                    continue
                 told = ledger.matches[payload.match_id]
-                holder = told.match.seats[payload.seat]
-                check(holder.name == agent.name, f"{kind} of seat {payload.seat} goes to {agent.name}")
+                own = told.match.seats[payload.seat].name == agent.name
+                # What was on its way to who has given its seat back since tells of the time before.
+                early = kind in ("match_offered", "events") and agent.name in told.former
+                begun = kind == "events" and any(event.HasField("match_started") for event in payload.events)
+                check(own or (early and not begun), f"{kind} of seat {payload.seat} goes to {agent.name}")
             match kind:
                 case "match_offered":
                     check(not any(seat.bot_seed for seat in item.match_offered.seats), "an offer tells a bot's seed")
@@ -192,6 +198,8 @@ class Link:
 
     def _check_verdict(self, verdict: pb.Verdict) -> None:
         told = self.world.ledger.matches.get(verdict.match_id)
+        if told is not None and self.agent.name in told.former and verdict.status == event_pb2.ANSWER_STATUS_NOT_OPEN:
+            return  # of the time before it gave its seat back
         seats = [seat.seat for seat in told.match.seats if seat.name == self.agent.name] if told is not None else []
         status = verdict.status
         name = event_pb2.AnswerStatus.Name(status)
@@ -231,6 +239,16 @@ class Link:
             same = event.SerializeToString(deterministic=True) == view[after - 1]
             check(same, f"event {after} of {piece.match_id} is not the seat's view of the journal")
         self.shown[piece.match_id] = after
+
+    def _check_given_back(self, over: pb.MatchOver) -> None:
+        told = self.world.ledger.matches.get(over.match_id)
+        former = told is not None and self.agent.name in told.former
+        held = told is not None and any(seat.name == self.agent.name for seat in told.match.seats)
+        named = over.match_id in self.positions
+        check(former or (named and not held), f"{self.agent.name} is told that {over.match_id} is not its own")
+        check(over.result.reason == match_pb2.END_REASON_NOT_STARTED, "another end is told without a digest")
+        self.positions.pop(over.match_id, None)
+        self.shown.pop(over.match_id, None)
 
     def _check_over(self, over: pb.MatchOver) -> None:
         told = self.world.ledger.matches[over.match_id]

@@ -40,11 +40,15 @@ class Plan:
     bugs_us: list[int] = field(default_factory=list)
 
 
-def draw_plan(chance: random.Random) -> Plan:
-    """Returns a scenario."""
+def draw_plan(chance: random.Random, opened: random.Random | None = None) -> Plan:
+    """Returns a scenario. With another chance for that, half of the seats of agents are open instead."""
     honest_share = chance.choice((1, 1, 0.5, 0.2))
     honest = [chance.random() < honest_share for _ in range(chance.randint(1, 5))]
     matches = [_match(chance, len(honest)) for _ in range(chance.choice((1, 2, 2, 3, 5)))]
+    if opened is not None:
+        for seat in [seat for spec in matches for seat in spec.seats if seat.HasField("agent")]:
+            if opened.random() < 0.5:
+                seat.open.SetInParent()
     span_us = chance.choice((100_000, 1_000_000, 5_000_000))
 
     def some(share: float, most: int) -> list[int]:

@@ -16,13 +16,15 @@ from sim.world import World
 _CHUNK = 25
 
 
+@pytest.mark.parametrize("opened", [False, True], ids=["", "open seats"])
 @pytest.mark.parametrize("first", range(0, 150, _CHUNK))
-def test_everything_that_always_holds_holds_in_seeded_worlds(first: int) -> None:
+def test_everything_that_always_holds_holds_in_seeded_worlds(first: int, *, opened: bool) -> None:
     for seed in range(first, first + _CHUNK):
         try:
-            World(seed).run()
+            World(seed, opened=opened).run()
         except BrokenError as error:
-            raise AssertionError(f"python -m sim --seed {seed} --verbose: {error}") from error
+            flags = "--open-seats --verbose" if opened else "--verbose"
+            raise AssertionError(f"python -m sim --seed {seed} {flags}: {error}") from error
 
 
 def test_a_seed_always_gives_the_same_world() -> None:
@@ -106,3 +108,9 @@ def test_a_hand_shown_to_others_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(views._HIDE, "cards_dealt", _not_at_all)
     with pytest.raises(BrokenError, match="shows the pack"):
         World(44).run()
+
+
+def test_a_seat_shown_to_who_has_given_it_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Table, "_given_back", _not_at_all)
+    with pytest.raises(BrokenError, match="events of seat 1 goes to"):
+        World(202, opened=True).run()

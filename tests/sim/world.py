@@ -45,7 +45,7 @@ class World:
         counts: what happened, for the curious.
     """
 
-    def __init__(self, seed: int, say: Callable[[str], None] | None = None) -> None:
+    def __init__(self, seed: int, say: Callable[[str], None] | None = None, *, opened: bool = False) -> None:
         self.seed = seed
         self.now_us = 1_000_000
         self.journal = MemoryJournal()
@@ -65,7 +65,7 @@ class World:
         self._kill = False
         self._commits = 0
         self._created: dict[str, str] = {}
-        self.plan: Plan = draw_plan(random.Random(f"plan/{seed}"))
+        self.plan: Plan = draw_plan(random.Random(f"plan/{seed}"), random.Random(f"opened/{seed}") if opened else None)
         self.agents = [
             Agent(
                 self,
@@ -272,6 +272,8 @@ class World:
                 self._look_at_time(match_id, event)
             if kind == "fault_ruled":
                 self._look_at_fault(match_id, event.fault_ruled)
+            if kind == "seat_reopened":
+                self._look_at_reopening(match_id, event.seat_reopened)
             if kind == "match_ended":
                 self.trace(f"match {match_id} ends: {match_pb2.EndReason.Name(event.match_ended.result.reason)}")
                 reason = event.match_ended.result.reason
@@ -287,6 +289,23 @@ class World:
         self._note(kind)
         agent = self.by_name.get(name)
         check(agent is None or not agent.traits.honest, f"{name} did nothing wrong and is ruled {kind} in {match_id}")
+
+    def _look_at_reopening(self, match_id: str, reopened: event_pb2.SeatReopened) -> None:
+        match = self.ledger.matches[match_id].match
+        former_id = match.seats[reopened.seat].former_id
+        cause = event_pb2.ReopenCause.Name(reopened.cause)
+        self.trace(f"seat {reopened.seat} of {match_id[:4]} is open again: {cause}")
+        self._note(cause)
+        for agent in self.agents:
+            check(
+                agent.agent_id != former_id or not agent.traits.honest,
+                f"{agent.name} did nothing wrong and loses its seat in {match_id}: {cause}",
+            )
+
+    def is_open(self, match_id: str, seat: int) -> bool:
+        """Tells whether a seat was asked for as open."""
+        told = self.ledger.matches.get(match_id)
+        return told is not None and told.match.created.spec.seats[seat].HasField("open")
 
     def _look_at_time(self, match_id: str, event: event_pb2.MatchEvent) -> None:
         """Checks that what a seat is charged is its own time, and that its time is not cut."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from referee.v1 import agent_service_pb2 as pb
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee.v1 import event_pb2, match_pb2
 from referee_server.match.errors import RefusedError
@@ -183,17 +184,26 @@ async def test_who_missed_the_end_of_a_match_is_told_of_it(room: Room) -> None:
     again = await room.connect("bert", {match_id: 0, "nosuchmatch": 3})
     row = room.journal.match(match_id)
     assert row is not None
-    [over] = again.of("match_over")
+    [over] = again.of("match_over", match_id)
     assert (over.match_id, over.seat, over.result.digest) == (match_id, 1, row.digest)
     assert anna.of("match_over")[0].result.digest == over.result.digest
     assert [time.seat for time in over.result.seat_times] == [1]
 
 
-async def test_nobody_is_told_of_the_end_of_somebody_elses_match(room: Room) -> None:
-    match_id = room.hall.create(duel("bot:first", "bot:first"))
-    await room.until(lambda: match_id not in room.hall.running)
-    eve = await room.connect("eve", {match_id: 1})
-    assert eve.got == []
+async def test_who_has_a_match_in_mind_that_is_not_its_own_is_told_the_same_of_any_whether_there_is_one_or_not(
+    room: Room,
+) -> None:
+    ended = room.hall.create(duel("bot:first", "bot:first"))
+    await room.until(lambda: ended not in room.hall.running)
+    running, _, _ = await begun(room)
+    waiting = room.hall.create(duel("open", "open"))
+    await room.quiet()
+    eve = await room.connect("eve", dict.fromkeys((ended, running, waiting, "nosuchmatch"), 1))
+    told = {over.match_id: over for over in eve.of("match_over")}
+    assert len(eve.got) == len(told) == 4
+    for over in told.values():
+        over.ClearField("match_id")
+        assert over == pb.MatchOver(result=match_pb2.MatchResult(reason=match_pb2.END_REASON_NOT_STARTED))
 
 
 async def test_leave_is_goodbye_and_a_lost_stream_is_not(room: Room) -> None:

@@ -70,7 +70,11 @@ class Agent:
         """Is called for what became of each answer. Faults and lost time are logged as warnings in any case."""
 
     def on_match_over(self, result: Result) -> Awaitable[None] | None:
-        """Is called when a match has ended. Nothing follows on it."""
+        """Is called when a match has ended. Nothing follows on it.
+
+        An open seat that goes to another agent before the start is such an end, too: `not_started`, without a digest.
+        The same match may be offered anew later.
+        """
 
 
 class PolicyAgent(Agent):

@@ -20,7 +20,7 @@ from referee_server.match import inputs
 from referee_server.match.chance import Chance, SealedChance, SeededChance
 from referee_server.match.outcome import make_result
 from referee_server.match.spec import US
-from referee_server.match.state import AGENT, OPEN, RUNNING, WAITING, Match
+from referee_server.match.state import AGENT, OPEN, RUNNING, WAITING, Match, SeatState
 
 RAW_KEPT: Final = 256
 """How many bytes of a faulty or stray answer are put on record."""
@@ -46,6 +46,7 @@ FIELDS: Final = {
     event_pb2.MatchResumed: "match_resumed",
     event_pb2.SeatDisconnected: "seat_disconnected",
     event_pb2.SeatReconnected: "seat_reconnected",
+    event_pb2.SeatReopened: "seat_reopened",
 }
 
 
@@ -112,23 +113,8 @@ class Machine:
         match = self.match
         if match.over:
             return None
-        times = [time for time in (match.deadline_us,) if time is not None]
-        clock = match.created.spec.clock
-        if match.state == WAITING and match.filled_us is not None:
-            times += [
-                match.filled_us + clock.connect_ms * US
-                if seat.offered_us is None
-                else seat.offered_us + clock.ready_ms * US
-                for seat in match.seats
-                if not seat.ready
-            ]
-        elif match.state == RUNNING:
-            times += [
-                seat.gone_us + (0 if seat.left else clock.reconnect_grace_ms * US)
-                for seat in match.seats
-                if seat.gone_us is not None and seat.played_by_agent
-            ]
-        return min(times, default=None)
+        times = (match.deadline_us, *[match.limit_us(seat) for seat in match.seats])
+        return min((time for time in times if time is not None), default=None)
 
     # What an input brings about.
 
@@ -162,9 +148,9 @@ class Machine:
                     raise inputs.NotNowError("a match is only stopped without a result")
                 return self._ended(reason, note)
             case _:
-                return self._decide_seat(given)
+                return self._decide_seat(given, now_us)
 
-    def _decide_seat(self, given: inputs.Input) -> Message | None:
+    def _decide_seat(self, given: inputs.Input, now_us: int) -> Message | None:
         match = self.match
         if isinstance(given, inputs.Resume):
             if match.over:
@@ -184,6 +170,8 @@ class Machine:
             case inputs.Fill(agent_id=agent_id, name=name):
                 if seat.kind != OPEN:
                     raise inputs.NotNowError("the seat is not open")
+                if now_us < match.rests_until_us(agent_id):
+                    raise inputs.NotNowError("that agent has given a seat back a moment ago")
                 filled = match_pb2.Seat(seat=seat.seat, kind=AGENT, agent_id=agent_id, name=name)
                 return event_pb2.SeatFilled(seat=filled)
             case inputs.OfferSeat():
@@ -199,9 +187,14 @@ class Machine:
             case inputs.Decline():
                 if match.state != WAITING or seat.offered_us is None or seat.ready:
                     raise inputs.NotNowError("the match is not on offer to that seat")
+                if match.may_reopen(seat):
+                    if seat.gone_us is not None:
+                        raise inputs.NotNowError("that seat's agent is not there")
+                    return self._reopened(seat, now_us, event_pb2.REOPEN_CAUSE_DECLINED)
                 return self._fault(seat.seat, match_pb2.FAULT_KIND_START_TIMEOUT)
             case inputs.Absent():
-                if match.state != WAITING or match.filled_us is None or seat.offered_us is not None or seat.ready:
+                awaited = match.state == WAITING and match.filled_us is not None and seat.offered_us is None
+                if not awaited or seat.ready or match.may_reopen(seat):
                     raise inputs.NotNowError("that seat's agent is there")
                 return self._fault(seat.seat, match_pb2.FAULT_KIND_NO_SHOW)
             case inputs.Lose(left=left):
@@ -215,6 +208,8 @@ class Machine:
             case inputs.Stray(decision_id=number, raw=raw, status=status):
                 if seat.ignored_kept >= STRAYS_KEPT:
                     raise inputs.NotNowError("enough stray answers of that seat are on record")
+                if match.may_reopen(seat):
+                    raise inputs.NotNowError("the seat may have another agent before it is asked anything")
                 return event_pb2.AnswerIgnored(
                     seat=seat.seat,
                     decision_id=number,
@@ -285,7 +280,6 @@ class Machine:
 
     def _tick(self, now_us: int, lateness_us: int) -> Message | None:
         match = self.match
-        clock = match.created.spec.clock
         deadline = match.deadline_us
         if deadline is not None and now_us >= deadline + lateness_us:
             assert match.actor is not None
@@ -301,17 +295,26 @@ class Machine:
                 asked_again=False,
                 bank_us=match.seats[match.actor].bank_us if match.untimed else 0,
             )
-        for seat in match.seats:
-            if match.state == WAITING and match.filled_us is not None and not seat.ready:
-                if seat.offered_us is None and now_us >= match.filled_us + clock.connect_ms * US:
-                    return self._fault(seat.seat, match_pb2.FAULT_KIND_NO_SHOW)
-                if seat.offered_us is not None and now_us >= seat.offered_us + clock.ready_ms * US:
-                    return self._fault(seat.seat, match_pb2.FAULT_KIND_START_TIMEOUT)
-            if match.state == RUNNING and seat.gone_us is not None and seat.played_by_agent:
-                grace_us = 0 if seat.left else clock.reconnect_grace_ms * US
-                if now_us >= seat.gone_us + grace_us:
-                    return self._fault(seat.seat, match_pb2.FAULT_KIND_DISCONNECT)
-        raise inputs.NotNowError("no time limit has been reached")
+        overdue = [seat for seat in match.seats if (limit := match.limit_us(seat)) is not None and now_us >= limit]
+        if not overdue:
+            raise inputs.NotNowError("no time limit has been reached")
+        if match.state == RUNNING:
+            return self._fault(overdue[0].seat, match_pb2.FAULT_KIND_DISCONNECT)
+        # Seats that only go to others come first: a ruling may be the end of the match.
+        seat = next((seat for seat in overdue if match.may_reopen(seat)), overdue[0])
+        if match.may_reopen(seat):
+            return self._reopened(seat, now_us, event_pb2.REOPEN_CAUSE_LOST)
+        never_came = seat.offered_us is None
+        return self._fault(
+            seat.seat, match_pb2.FAULT_KIND_NO_SHOW if never_came else match_pb2.FAULT_KIND_START_TIMEOUT
+        )
+
+    def _reopened(self, seat: SeatState, now_us: int, cause: event_pb2.ReopenCause.ValueType) -> event_pb2.SeatReopened:
+        """Gives a seat back, for this cause unless the time to get ready has run out."""
+        if not seat.ready and seat.offered_us is not None:
+            ready_us = self.match.created.spec.clock.ready_ms * US
+            cause = event_pb2.REOPEN_CAUSE_NOT_READY if now_us >= seat.offered_us + ready_us else cause
+        return event_pb2.SeatReopened(seat=seat.seat, cause=cause)
 
     def _fault(self, seat: int, kind: match_pb2.FaultKind.ValueType) -> event_pb2.FaultRuled:
         rule = self.match.rules[kind]
@@ -363,6 +366,9 @@ class Machine:
         if match.replacing and match.owed is None:
             return event_pb2.SeatReplaced(seat=min(match.replacing), bot=match.created.spec.policy.replacement_bot)
         if match.state == WAITING:
+            for seat in match.seats:
+                if match.may_reopen(seat) and seat.left:
+                    return event_pb2.SeatReopened(seat=seat.seat, cause=event_pb2.REOPEN_CAUSE_LEFT)
             return self._start() if all(seat.ready for seat in match.seats) else None
         engine = match.playing
         if engine.actor == CHANCE:

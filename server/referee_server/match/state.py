@@ -24,6 +24,12 @@ AGENT = match_pb2.SEAT_KIND_AGENT
 BOT = match_pb2.SEAT_KIND_BOT
 OPEN = match_pb2.SEAT_KIND_OPEN
 
+REST_US: Final = 10_000_000
+"""How long a match leaves an agent alone that has given its seat back, in microseconds; the next time twice as long.
+
+Twice as long each time without end: however often somebody takes an open seat and goes, the log stays short.
+"""
+
 DECIDE_VERSION: Final = 1
 """Version of the rules by which `decide` decides; in every log's first event."""
 
@@ -48,6 +54,7 @@ class SeatState:
         "bot_seed",
         "fault_count",
         "forfeited",
+        "former_id",
         "gone_us",
         "ignored_count",
         "ignored_kept",
@@ -67,11 +74,16 @@ class SeatState:
         "substitute_count",
         "think_us",
         "transit_us",
+        "was_open",
     )
 
     def __init__(self, seat: match_pb2.Seat, bank_us: int) -> None:
         self.seat = seat.seat
         self.kind = seat.kind
+        # Whether it was asked for as open.
+        self.was_open = seat.kind == OPEN
+        # Whose it was last, while it is open again.
+        self.former_id = ""
         self.agent_id = seat.agent_id
         self.name = seat.name
         self.bot = seat.name if seat.kind == BOT else ""
@@ -154,6 +166,7 @@ class Match:
         "owed",
         "owed_timeout",
         "replacing",
+        "rests",
         "result",
         "revealed",
         "rules",
@@ -198,6 +211,8 @@ class Match:
         self.owed: str | None = None
         # Seats that a house bot is to take over.
         self.replacing: set[int] = set()
+        # Of agents that have given their seats back: how often, and until when they are left alone.
+        self.rests: dict[str, tuple[int, int]] = {}
         self.owed_timeout = False
         self.unstarted = False
         self.forfeited = False
@@ -246,6 +261,35 @@ class Match:
         assert seat is not None
         limit_us = self.liveness_us if self.untimed else self.allowance_us + self.seats[seat].bank_us
         return self.offered_us + limit_us + self.transit_us
+
+    def may_reopen(self, seat: SeatState) -> bool:
+        """Tells whether a seat that an agent has taken is open again when that agent goes: until the start."""
+        return self.state == WAITING and seat.was_open and seat.kind == AGENT
+
+    def limit_us(self, seat: SeatState) -> int | None:
+        """Returns when a seat's time beside the clock runs out, if the referee is on time; None while it has all time.
+
+        Before the start that is the time to come, to get ready, or to come back; afterwards only the last.
+        """
+        if self.state == RUNNING:
+            if seat.gone_us is None or not seat.played_by_agent:
+                return None
+            return seat.gone_us + (0 if seat.left else self.created.spec.clock.reconnect_grace_ms * US)
+        if self.state != WAITING:
+            return None
+        clock = self.created.spec.clock
+        limits: list[int] = []
+        if not seat.ready and seat.offered_us is not None:
+            limits.append(seat.offered_us + clock.ready_ms * US)
+        elif not seat.ready and self.filled_us is not None and not self.may_reopen(seat):
+            limits.append(self.filled_us + clock.connect_ms * US)
+        if seat.gone_us is not None and self.may_reopen(seat):
+            limits.append(seat.gone_us + clock.connect_ms * US)
+        return min(limits, default=None)
+
+    def rests_until_us(self, agent_id: str) -> int:
+        """Returns until when an agent gets no seat here because it has given one back; 0 when it has not."""
+        return self.rests.get(agent_id, (0, 0))[1]
 
     def question(self, seat: int) -> Decision:
         """Returns the decision that is due, as the seat that acts is asked."""
@@ -302,7 +346,18 @@ class Match:
     def _filled(self, event: event_pb2.SeatFilled) -> None:
         seat = self.seats[event.seat.seat]
         seat.kind, seat.agent_id, seat.name = AGENT, event.seat.agent_id, event.seat.name
+        seat.former_id = ""
+        seat.gone_us, seat.left = None, False
         self._note_filled()
+
+    def _reopened(self, event: event_pb2.SeatReopened) -> None:
+        # Whatever the agent has brought to the seat goes with it.
+        former_id = self.seats[event.seat].agent_id
+        seat = self.seats[event.seat] = SeatState(self.created.seats[event.seat], self.created.spec.clock.bank_ms * US)
+        seat.former_id = former_id
+        times = self.rests.get(former_id, (0, 0))[0]
+        self.rests[former_id] = times + 1, self.time_us + (REST_US << times)
+        self.filled_us = None
 
     def _seat_offered(self, event: event_pb2.SeatOffered) -> None:
         self.seats[event.seat].offered_us = self.time_us
@@ -438,6 +493,7 @@ class Match:
 
 _EVOLVE: Final[dict[str, Callable[[Match, Any], None]]] = {
     "seat_filled": Match._filled,
+    "seat_reopened": Match._reopened,
     "seat_offered": Match._seat_offered,
     "seat_ready": Match._ready,
     "match_started": Match._started,

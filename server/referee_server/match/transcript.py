@@ -22,6 +22,12 @@ _DID: Final = {
     match_pb2.FAULT_KIND_CRASH: "crashed",
     match_pb2.FAULT_KIND_FLOOD: "sent far more than it was asked for",
 }
+_WENT: Final = {
+    event_pb2.REOPEN_CAUSE_LEFT: "is not waited for",
+    event_pb2.REOPEN_CAUSE_LOST: "did not come back in time",
+    event_pb2.REOPEN_CAUSE_DECLINED: "declined",
+    event_pb2.REOPEN_CAUSE_NOT_READY: "was not ready in time",
+}
 _DONE: Final = {
     match_pb2.FAULT_ACTION_REPLACE: "the seat is replaced",
     match_pb2.FAULT_ACTION_VOID_DEAL: "the deal is voided",
@@ -151,6 +157,10 @@ class Transcript:
                 seat = event.seat_filled.seat
                 self._names[seat.seat] = f"{seat.seat} {seat.name}"
                 yield row("seat", f"{self._names[seat.seat]} takes the open seat")
+            case "seat_reopened":
+                number = event.seat_reopened.seat
+                yield row("  .", f"{self._names[number]} {_WENT[event.seat_reopened.cause]}; the seat is open again")
+                self._names[number] = f"{number} (open)"
             case "match_started":
                 yield row("start", f"{self._names[event.match_started.first_dealer]} deals first")
             case "cards_dealt":

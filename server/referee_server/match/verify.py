@@ -253,6 +253,9 @@ def input_of(event: event_pb2.MatchEvent, match: Match) -> inputs.Input:
         case "seat_filled":
             seat = event.seat_filled.seat
             return inputs.Fill(seat.seat, seat.agent_id, seat.name)
+        case "seat_reopened":
+            declined = event.seat_reopened.cause == event_pb2.REOPEN_CAUSE_DECLINED
+            return inputs.Decline(event.seat_reopened.seat) if declined else inputs.Tick()
         case "seat_offered":
             return inputs.OfferSeat(event.seat_offered.seat)
         case "seat_ready":

@@ -131,7 +131,7 @@ def _hide_end(payload: event_pb2.MatchEnded, audience: int, game: Game) -> None:
     payload.result.CopyFrom(seen_result(payload.result, audience))
 
 
-_OWN: Final = frozenset({"decision_offered", "action_applied", "fault_ruled", "answer_ignored", "seat_ready"})
+_OWN: Final = frozenset({"decision_offered", "action_applied", "fault_ruled", "answer_ignored"})
 """Events of one seat that this seat sees whole."""
 _PRIVATE: Final = frozenset({"answer_ignored"})
 """Events that nobody but their seat sees. An attempt that was not legal, where the seat is asked again, is another."""

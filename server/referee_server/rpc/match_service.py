@@ -93,7 +93,8 @@ class MatchService:
         slow = False
         try:
             story = await self._stories.of(request.match_id)
-            watch = _Watch(self._hall, request, audience, story, watcher)
+            holder = "" if caller.host or caller.agent is None or audience < 0 else caller.agent.agent_id
+            watch = _Watch(self._hall, request, audience, story, watcher, holder)
             async for response in watch.responses(self._heartbeat_s):
                 watcher.check()
                 yield response
@@ -122,11 +123,7 @@ class MatchService:
             seats = [seat.seat for seat in summary.seats if seat.agent_id == caller.agent.agent_id]
             if request.view.seat not in seats:
                 # The same for a match that does not exist, so that nobody learns whether it does.
-                raise RefusedError(
-                    reason_pb.ERROR_REASON_NO_SEAT,
-                    "this agent has no such seat",
-                    match_id=shown(request.match_id),
-                )
+                raise _no_seat(request.match_id)
         elif kind == "all" and (row is None or not row.final):
             raise RefusedError(
                 reason_pb.ERROR_REASON_VIEW_FORBIDDEN, "before the end, only the host sees all", view="all"
@@ -152,9 +149,14 @@ class _Watch:
     """One watcher: reads the journal at its own pace, so that it holds up nobody."""
 
     def __init__(
-        self, hall: Hall, request: pb.WatchMatchRequest, audience: int, story: Story, watcher: Watcher
+        self, hall: Hall, request: pb.WatchMatchRequest, audience: int, story: Story, watcher: Watcher, holder: str
     ) -> None:
         self._hall = hall
+        # Whose seat it is that is watched, where only that agent may: no longer than it has it.
+        self._holder = holder
+        self._audience = audience
+        if holder and story.match.seats[audience].agent_id != holder:
+            raise _no_seat(request.match_id)
         self._watcher = watcher
         self._request = request
         history = story.view(audience)
@@ -230,15 +232,29 @@ class _Watch:
             await queue.put(list(self._history))
         try:
             async for _, records in self._hall.journal.follow(self._request.match_id, self._known):
-                events = parse(records)
+                events, given_back = self._own(parse(records))
                 seen = self._hall.steps.run(partial(self._projector.see, events))
                 for start in range(0, len(seen), _PIECE):
                     await queue.put(seen[start : start + _PIECE])
+                if given_back:
+                    self._failure = _no_seat(self._request.match_id)
+                    break
                 # The more watch, the more each of them is told at once: together they cost no more than they may.
                 await asyncio.sleep(self._hall.watchers.count / WATCHER_MESSAGES_PER_S)
         except Exception as error:
             self._failure = error  # raised where the watcher waits
         await queue.put(None)
+
+    def _own(self, events: list[event_pb2.MatchEvent]) -> tuple[list[event_pb2.MatchEvent], bool]:
+        """Returns the events up to where the seat is open again, if whoever watches had it; and whether it is."""
+        for place, event in enumerate(events):
+            if self._holder and event.HasField("seat_reopened") and event.seat_reopened.seat == self._audience:
+                return events[: place + 1], True
+        return events, False
+
+
+def _no_seat(match_id: str) -> RefusedError:
+    return RefusedError(reason_pb.ERROR_REASON_NO_SEAT, "this agent has no such seat", match_id=shown(match_id))
 
 
 def _end(queue: asyncio.Queue[list[event_pb2.MatchEvent] | None]) -> None:

@@ -43,7 +43,7 @@ class RegistryService:
         self._hall.committer.store(AgentRevoked(row.agent_id))
         await self._hall.committer.settled()
         why = RefusedError(reason_pb.ERROR_REASON_CREDENTIAL_REVOKED, "this credential has been revoked")
-        self._hall.end_stream(row.agent_id, why)
+        self._hall.shut_out(row.agent_id, why)
         revoked = self._hall.journal.agent(row.agent_id)
         assert revoked is not None
         return pb.RevokeAgentResponse(agent=self._message(revoked))

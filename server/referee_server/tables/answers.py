@@ -63,5 +63,5 @@ def _stray(table: Table, seat: int, answer: agent_pb.Answer, verdict: agent_pb.V
         else:
             verdict.status = event_pb2.ANSWER_STATUS_DECISION_CLOSED
     table.machine.stray_counts[seat] += 1
-    if state.ignored_kept < STRAYS_KEPT:
+    if state.ignored_kept < STRAYS_KEPT and not match.may_reopen(state):
         table.feed(inputs.Stray(seat, number, answer.action.encode(), verdict.status))

@@ -34,7 +34,7 @@ class Feed:
     hundreds of matches holds up nobody, and takes no memory for what it has not read.
     """
 
-    __slots__ = ("_after", "_host", "_match_id", "_projector", "_seat", "_session", "_through", "_waiting")
+    __slots__ = ("_after", "_closed", "_host", "_match_id", "_projector", "_seat", "_session", "_through", "_waiting")
 
     def __init__(self, session: Session, match_id: str, seat: int, game: Game, after: int, host: Source) -> None:
         """Makes a feed. To be started by `start` once everything up to now is committed.
@@ -53,6 +53,7 @@ class Feed:
         self._projector = Projector(seat, game)
         self._after = after
         self._host = host
+        self._closed = False
         # Number of the last event, in the journal, that has been seen; and what came while the history was being sent.
         self._through = 0
         self._waiting: list[event_pb2.MatchEvent] | None = []
@@ -61,8 +62,14 @@ class Feed:
         """Puts the history into the stream's queue."""
         self._session.push_all(self._history())
 
+    def close(self) -> None:
+        """Tells no more, not even of what is in the stream's queue: the seat is its agent's no longer."""
+        self._closed = True
+
     def tell(self, events: Sequence[event_pb2.MatchEvent]) -> None:
         """Takes events that have been committed."""
+        if self._closed:
+            return
         if self._waiting is not None:
             self._waiting.extend(events)
         else:
@@ -70,6 +77,8 @@ class Feed:
                 self._session.push(item)
 
     def _history(self) -> Iterator[agent_pb.ServerItem]:
+        if self._closed:
+            return
         seen = self._see(parse(self._host.stored_events(self._match_id)))
         if self._after > len(seen):
             rejected = agent_pb.Rejected(

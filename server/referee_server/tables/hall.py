@@ -32,7 +32,7 @@ from referee_server.match.names import fold_name
 from referee_server.match.state import Match, begin
 from referee_server.match.verify import parse
 from referee_server.tables import creation, messages, revealing, seating
-from referee_server.tables.clock import Clock
+from referee_server.tables.clock import Clock, Timer
 from referee_server.tables.committer import Committer
 from referee_server.tables.entering import Entering
 from referee_server.tables.housekeeping import Housekeeper
@@ -131,6 +131,8 @@ class Hall:
         self._tables: dict[str, Table] = {}
         # Matches on their way to the journal, by request id.
         self._coming: dict[str, Table] = {}
+        # When an agent that has given a seat back may be given it again.
+        self._rest_timer: Timer | None = None
         self._practice_games = itertools.cycle(registry.names())
 
     # What tables need of it.
@@ -160,6 +162,10 @@ class Hall:
     def ended(self, table: Table) -> None:
         """Takes note that a match has ended and its end is being stored."""
         self.committer.then(lambda: self._clear(table), table.match_id)
+
+    def reopened(self, table: Table) -> None:
+        """Takes note that a seat of a match is open again, and that this is being stored."""
+        self.committer.then(self._seat_everybody, table.match_id)
 
     def _clear(self, table: Table) -> None:
         self._tables.pop(table.match_id, None)
@@ -451,6 +457,8 @@ class Hall:
         for table in list(self._tables.values()):
             if table.seats_of(agent_id):
                 table.attach(session)
+            elif session.positions.pop(table.match_id, None) is not None:
+                self.committer.tell(session, messages.not_playing(table.match_id))
         self._seat_everybody()
         # What ends from now on is told by its table.
         for match_id in [match_id for match_id in session.positions if match_id not in self._tables]:
@@ -458,7 +466,13 @@ class Hall:
             await asyncio.sleep(0)  # there may be many
 
     def _tell_ended(self, session: Session, match_id: str) -> None:
-        """Tells an agent of the end of a match that it missed, if it had a seat there."""
+        """Tells an agent of the end of a match that it missed; or that it has no seat in any such match."""
+        if len(match_id) > _ID_LENGTH:
+            return
+        row = self.journal.match(match_id)
+        seats = match_pb2.Match.FromString(row.summary).seats if row is not None else ()
+        if not any(seat.agent_id == session.agent_id for seat in seats):
+            session.push(messages.not_playing(match_id))
         for seat, result in self.held_seats(match_id, session.agent_id):
             session.push(messages.match_over(match_id, seat, result, result.digest))
 
@@ -494,6 +508,12 @@ class Hall:
             session.close(why)
         self.watchers.end(agent_id, why)
 
+    def shut_out(self, agent_id: str, why: RefusedError) -> None:
+        """Ends all that an agent has here, since it may not come back: nobody waits for it where others can play."""
+        self.end_stream(agent_id, why)
+        for table in list(self._tables.values()):
+            table.forsake(agent_id)
+
     def detach(self, session: Session) -> None:
         """Takes note that a stream has ended; without effect if it is not its agent's stream any more."""
         if self.presence.detached(session):
@@ -516,9 +536,14 @@ class Hall:
         """Offers matches to agents that have room, fills open seats, and seats the idle for practice."""
         if self.committer.failed is not None or self.halted or self.meter.late:
             return
+        if self._rest_timer is not None:
+            self._rest_timer.cancel()
+            self._rest_timer = None
         room = seating.Room(self.presence.sessions, self._tables.values())
         for table in list(self._tables.values()):
             seating.seat_agents(table, room)
+        if room.rests_us:
+            self._rest_timer = self.clock.call_at(self.clock.now_us() + min(room.rests_us), self._seat_everybody)
         if self.settings.practice:
             for session in sorted(self.presence.sessions.values(), key=lambda one: one.idle_since_us):
                 rested = self.clock.now_us() >= session.rests_until_us
@@ -566,6 +591,8 @@ class Hall:
         """
         self.draining = True
         self.meter.close()
+        if self._rest_timer is not None:
+            self._rest_timer.cancel()
         failpoints.hit("stop.close")
         why = RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
         self._close_all(why)

@@ -66,6 +66,12 @@ def decision(match: Match, seat: int, now_us: int) -> agent_pb.ServerItem:
     return agent_pb.ServerItem(decision=question)
 
 
+def not_playing(match_id: str, seat: int = 0) -> agent_pb.ServerItem:
+    """Returns the end of a match for an agent that has no seat there any more: for that agent it did not start."""
+    result = match_pb2.MatchResult(reason=match_pb2.END_REASON_NOT_STARTED)
+    return agent_pb.ServerItem(match_over=agent_pb.MatchOver(match_id=match_id, seat=seat, result=result))
+
+
 def match_over(match_id: str, seat: int, result: match_pb2.MatchResult, digest: bytes) -> agent_pb.ServerItem:
     """Returns the end of a match, with the digest to check its log against."""
     over = agent_pb.MatchOver(match_id=match_id, seat=seat, result=seen_result(result, seat))

@@ -22,6 +22,7 @@ class Room:
 
     Attributes:
         awaited: agents that matches wait for which cannot begin yet.
+        rests_us: for how long agents are still left alone by matches with open seats which wait for somebody.
     """
 
     def __init__(self, sessions: Mapping[str, Session], tables: Collection[Table]) -> None:
@@ -33,6 +34,7 @@ class Room:
         """
         self.sessions = sessions
         self.awaited: set[str] = set()
+        self.rests_us: list[int] = []
         self._tables = tables
         self._held_by_absent: dict[str, set[str]] | None = None
 
@@ -69,26 +71,32 @@ def seat_agents(table: Table, room: Room) -> None:
         room.awaited.update(awaited)
         return
     if table.match.filled_us is None:
-        _fill_open_seats(table, room.sessions.values())
+        _fill_open_seats(table, room)
     table.offer()
 
 
-def _fill_open_seats(table: Table, sessions: Collection[Session]) -> None:
-    """Fills a match's open seats with agents that take such, who has waited longest first."""
+def _fill_open_seats(table: Table, room: Room) -> None:
+    """Fills a match's open seats with agents that take such, who has waited longest first.
+
+    Who has given back a seat of this match has to wait for a while, and comes after all who have waited meanwhile.
+    """
     match = table.match
     for seat in match.seats:
         if seat.kind != OPEN or table.broken:
             continue
         taken = {other.agent_id for other in match.seats}
-        waiting = [
+        able = [
             session
-            for session in sessions
+            for session in room.sessions.values()
             if session.hello.takes_open_seats
             and session.agent_id not in taken
             and session.plays(match.game.name)
             and session.has_room
         ]
+        now_us = table.now_us
+        waiting = [session for session in able if match.rests_until_us(session.agent_id) <= now_us]
         if not waiting:
+            room.rests_us += [match.rests_until_us(session.agent_id) - now_us for session in able]
             return
         session = min(waiting, key=lambda one: one.idle_since_us)
         session.tables[match.match_id] = table

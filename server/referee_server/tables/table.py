@@ -15,7 +15,7 @@ from referee_server import failpoints
 from referee_server.journal import MAX_EVENTS, EventsAdded, SummaryChanged
 from referee_server.match import inputs
 from referee_server.match.machine import Machine
-from referee_server.match.state import OPEN, WAITING, SeatState
+from referee_server.match.state import WAITING, SeatState
 from referee_server.match.verify import parse, replay
 from referee_server.tables import messages
 from referee_server.tables.answers import judge
@@ -60,6 +60,9 @@ class Host(Protocol):
 
     def ended(self, table: Table) -> None:
         """Takes note that a match has ended and its end is being stored."""
+
+    def reopened(self, table: Table) -> None:
+        """Takes note that a seat of a match is open again, and that this is being stored."""
 
     def stored_events(self, match_id: str) -> list[bytes]:
         """Returns the events of a match that are committed."""
@@ -113,7 +116,7 @@ class Table:
 
     def is_held(self, seat: SeatState) -> bool:
         """Tells whether the match takes up one of its agent's places: from the offer on, or since it took the seat."""
-        return self.is_offered(seat) or self.match.created.seats[seat.seat].kind == OPEN
+        return self.is_offered(seat) or seat.was_open
 
     def _then(self, callback: Callable[[], None]) -> None:
         """Calls back once what was decided so far is stored, unless the journal refuses it."""
@@ -127,7 +130,8 @@ class Table:
     def begin(self) -> None:
         """Goes on with what follows from the creation alone, now that it is stored: however long that took."""
         self._epoch_us = self._host.clock.now_us() - self.match.time_us
-        self._owed.begin_limits()
+        if self.match.filled_us is not None:
+            self._owed.begin_limits()
         self._step(self.machine.begin)
 
     def sleep(self) -> None:
@@ -249,12 +253,37 @@ class Table:
             state = self.match.seats[seat]
             if self.match.over or state.gone_us is not None or state.replaced:
                 continue
+            self._losses[seat] += 1
+            if self.match.may_reopen(state):
+                # Each loss costs two events, and who takes a seat may wait there without a limit.
+                self.feed(inputs.Lose(seat, session.left or self._losses[seat] > LOSSES_BORNE))
+                continue
             on_offer = self.match.state == WAITING and state.offered_us is not None and not state.ready
             self.feed(inputs.Decline(seat) if session.left and on_offer else inputs.Lose(seat, session.left))
-            self._losses[seat] += 1
             if self._losses[seat] > LOSSES_BORNE:
                 # Each costs two events, and at its greatest length a log ends the match for all.
                 self.accuse(session.agent_id, match_pb2.FAULT_KIND_FLOOD)
+
+    def forsake(self, agent_id: str) -> None:
+        """Gives up the open seats that an agent has taken which may not come back; without effect once it plays."""
+        for seat in self.seats_of(agent_id):
+            if self.match.may_reopen(self.match.seats[seat]):
+                self.feed(inputs.Lose(seat, left=True))
+
+    def _given_back(self, seat: int) -> None:
+        """Lets the agent of a seat that is open again have nothing more to do with the match, and tells it so."""
+        agent_id = self.match.seats[seat].former_id
+        feed = self._feeds.pop(seat, None)
+        if feed is not None:
+            feed.close()
+        self._missing.discard(seat)
+        self._losses[seat] = self.machine.stray_counts[seat] = 0
+        session = self._host.session_of(agent_id)
+        if session is not None and session.tables.pop(self.match_id, None) is not None:
+            session.idle_since_us = self._host.clock.now_us()
+            session.positions.pop(self.match_id, None)  # should it have the seat again, it begins anew
+            self._tell_later(session, messages.not_playing(self.match_id, seat))
+        self._host.reopened(self)
 
     def _follow(self, session: Session, seat: int) -> None:
         """Sends the events to a stream that wants them: those it has missed, then new ones as they are stored."""
@@ -368,15 +397,19 @@ class Table:
         kinds = {event.WhichOneof("payload") for event in events}
         if kinds & LIMITING:
             for event in events:
-                self._owed.note(event)
+                self._owed.note(event, filled=match.filled_us is not None)
         if "match_ended" in kinds:
             failpoints.hit("match.reveal")
             self._end()
         elif "match_started" in kinds:
             failpoints.hit("match.seal")
             committer.store(SummaryChanged(self.match_id, "RUNNING", self.summary().SerializeToString()))
-        elif "seat_filled" in kinds:
+        elif kinds & {"seat_filled", "seat_reopened"}:
             committer.store(SummaryChanged(self.match_id, "WAITING", self.summary().SerializeToString()))
+        if "seat_reopened" in kinds:
+            for event in events:
+                if event.HasField("seat_reopened"):
+                    self._given_back(event.seat_reopened.seat)
         if match.sequence >= _MOST_EVENTS and not match.over:
             self._break(f"the match is longer than a log may be ({MAX_EVENTS:,} events)")
 
@@ -461,17 +494,22 @@ class Table:
 
     def _wait_for_busy(self) -> None:
         """Lets the match wait for its turn. Who has been offered it has to be ready in time all the same."""
-        clock = self.match.created.spec.clock
-        wake_us = self.now_us + clock.connect_ms * 1_000
-        for seat in self.match.seats:
-            if seat.ready or seat.offered_us is None:
+        match = self.match
+        wake_us = self.now_us + match.created.spec.clock.connect_ms * 1_000
+        for seat in match.seats:
+            limit_us = match.limit_us(seat)
+            if limit_us is None or (seat.offered_us is None and not match.may_reopen(seat)):
                 continue
-            limit_us = seat.offered_us + clock.ready_ms * 1_000 + self._owed.limits_us()
-            if self.now_us >= limit_us:
+            limit_us += self._owed.limits_us()
+            if self.now_us < limit_us:
+                wake_us = min(wake_us, limit_us)
+            elif match.may_reopen(seat):
+                self.tick()  # which begins with such a seat
+                return
+            else:
                 # A tick would name the first seat that is not ready, which may be a busy one; this outcome is the same.
                 self.feed(inputs.Decline(seat.seat))
                 return
-            wake_us = min(wake_us, limit_us)
         self._timer_us = None
         self._timer = self._host.clock.call_at(wake_us + self._epoch_us, self._on_timer)
 

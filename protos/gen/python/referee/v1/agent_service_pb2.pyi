@@ -250,7 +250,7 @@ class Hello(_message.Message):
     @_builtins.property
     def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Position]:
         """The matches it believes to be running, and how far it knows their events. Each is answered by MatchOffered or, if
-        it has ended meanwhile, by MatchOver. Events of a match not named are sent from its beginning.
+        it has ended meanwhile or its seat has been given back, by MatchOver. Events of a match not named are sent from its beginning.
         """
 
     def __init__(
@@ -356,7 +356,9 @@ Global___Enter: _TypeAlias = Enter  # noqa: Y015
 
 @_typing.final
 class Decline(_message.Message):
-    """Not taking an offered match. It then ends without a result, unless it has started."""
+    """Not taking an offered match. A seat that was open is open again then; without another seat's agent the match ends
+    without a result, unless it has started.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -799,7 +801,9 @@ Global___SeatEvents: _TypeAlias = SeatEvents  # noqa: Y015
 
 @_typing.final
 class MatchOver(_message.Message):
-    """The end of a match. Nothing follows on it."""
+    """The end of a match. Nothing follows on it. For an agent that loses an open seat before the start, the end of its part
+    in it: NOT_STARTED, without a digest; the match may be offered to it anew some time later.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

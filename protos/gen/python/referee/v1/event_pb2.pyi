@@ -26,6 +26,38 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _ReopenCause:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ReopenCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReopenCause.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REOPEN_CAUSE_UNSPECIFIED: _ReopenCause.ValueType  # 0
+    """Not known."""
+    REOPEN_CAUSE_LEFT: _ReopenCause.ValueType  # 1
+    """Its agent said goodbye, or may not come back."""
+    REOPEN_CAUSE_LOST: _ReopenCause.ValueType  # 2
+    """Its agent's stream was lost and not taken up again in time."""
+    REOPEN_CAUSE_DECLINED: _ReopenCause.ValueType  # 3
+    """Its agent declined the match."""
+    REOPEN_CAUSE_NOT_READY: _ReopenCause.ValueType  # 4
+    """Its agent was not ready in time."""
+
+class ReopenCause(_ReopenCause, metaclass=_ReopenCauseEnumTypeWrapper):
+    """Why an open seat that was taken is open again. May grow."""
+
+REOPEN_CAUSE_UNSPECIFIED: ReopenCause.ValueType  # 0
+"""Not known."""
+REOPEN_CAUSE_LEFT: ReopenCause.ValueType  # 1
+"""Its agent said goodbye, or may not come back."""
+REOPEN_CAUSE_LOST: ReopenCause.ValueType  # 2
+"""Its agent's stream was lost and not taken up again in time."""
+REOPEN_CAUSE_DECLINED: ReopenCause.ValueType  # 3
+"""Its agent declined the match."""
+REOPEN_CAUSE_NOT_READY: ReopenCause.ValueType  # 4
+"""Its agent was not ready in time."""
+Global___ReopenCause: _TypeAlias = ReopenCause  # noqa: Y015
+
 class _ActionSource:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -146,6 +178,7 @@ class MatchEvent(_message.Message):
     SEAT_DISCONNECTED_FIELD_NUMBER: _builtins.int
     SEAT_RECONNECTED_FIELD_NUMBER: _builtins.int
     SEAT_OFFERED_FIELD_NUMBER: _builtins.int
+    SEAT_REOPENED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Number of the event. In the journal and in the view `all` that of the match, else that of the view: from 1,
     without gaps, in each view by itself.
@@ -232,6 +265,10 @@ class MatchEvent(_message.Message):
     def seat_offered(self) -> Global___SeatOffered:
         """The match was offered to a seat's agent."""
 
+    @_builtins.property
+    def seat_reopened(self) -> Global___SeatReopened:
+        """A seat that was asked for as open, and that an agent had taken, is open again."""
+
     def __init__(
         self,
         *,
@@ -257,12 +294,13 @@ class MatchEvent(_message.Message):
         seat_disconnected: Global___SeatDisconnected | None = ...,
         seat_reconnected: Global___SeatReconnected | None = ...,
         seat_offered: Global___SeatOffered | None = ...,
+        seat_reopened: Global___SeatReopened | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["action_applied", b"action_applied", "answer_ignored", b"answer_ignored", "card_shown", b"card_shown", "cards_dealt", b"cards_dealt", "deal_scored", b"deal_scored", "decision_offered", b"decision_offered", "fault_ruled", b"fault_ruled", "match_created", b"match_created", "match_ended", b"match_ended", "match_resumed", b"match_resumed", "match_started", b"match_started", "payload", b"payload", "seat_disconnected", b"seat_disconnected", "seat_filled", b"seat_filled", "seat_offered", b"seat_offered", "seat_ready", b"seat_ready", "seat_reconnected", b"seat_reconnected", "seat_replaced", b"seat_replaced", "secret_revealed", b"secret_revealed", "trick_taken", b"trick_taken"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["action_applied", b"action_applied", "answer_ignored", b"answer_ignored", "card_shown", b"card_shown", "cards_dealt", b"cards_dealt", "deal_scored", b"deal_scored", "decision_offered", b"decision_offered", "fault_ruled", b"fault_ruled", "match_created", b"match_created", "match_ended", b"match_ended", "match_resumed", b"match_resumed", "match_started", b"match_started", "payload", b"payload", "seat_disconnected", b"seat_disconnected", "seat_filled", b"seat_filled", "seat_offered", b"seat_offered", "seat_ready", b"seat_ready", "seat_reconnected", b"seat_reconnected", "seat_reopened", b"seat_reopened", "seat_replaced", b"seat_replaced", "secret_revealed", b"secret_revealed", "trick_taken", b"trick_taken"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_applied", b"action_applied", "answer_ignored", b"answer_ignored", "card_shown", b"card_shown", "cards_dealt", b"cards_dealt", "deal_scored", b"deal_scored", "decision_offered", b"decision_offered", "fault_ruled", b"fault_ruled", "ignorable", b"ignorable", "match_created", b"match_created", "match_ended", b"match_ended", "match_resumed", b"match_resumed", "match_started", b"match_started", "match_time_us", b"match_time_us", "payload", b"payload", "seat_disconnected", b"seat_disconnected", "seat_filled", b"seat_filled", "seat_offered", b"seat_offered", "seat_ready", b"seat_ready", "seat_reconnected", b"seat_reconnected", "seat_replaced", b"seat_replaced", "secret_revealed", b"secret_revealed", "sequence", b"sequence", "trick_taken", b"trick_taken"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_applied", b"action_applied", "answer_ignored", b"answer_ignored", "card_shown", b"card_shown", "cards_dealt", b"cards_dealt", "deal_scored", b"deal_scored", "decision_offered", b"decision_offered", "fault_ruled", b"fault_ruled", "ignorable", b"ignorable", "match_created", b"match_created", "match_ended", b"match_ended", "match_resumed", b"match_resumed", "match_started", b"match_started", "match_time_us", b"match_time_us", "payload", b"payload", "seat_disconnected", b"seat_disconnected", "seat_filled", b"seat_filled", "seat_offered", b"seat_offered", "seat_ready", b"seat_ready", "seat_reconnected", b"seat_reconnected", "seat_reopened", b"seat_reopened", "seat_replaced", b"seat_replaced", "secret_revealed", b"secret_revealed", "sequence", b"sequence", "trick_taken", b"trick_taken"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["match_created", "seat_filled", "seat_ready", "match_started", "cards_dealt", "decision_offered", "action_applied", "card_shown", "trick_taken", "deal_scored", "fault_ruled", "seat_replaced", "answer_ignored", "match_ended", "secret_revealed", "match_resumed", "seat_disconnected", "seat_reconnected", "seat_offered"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["match_created", "seat_filled", "seat_ready", "match_started", "cards_dealt", "decision_offered", "action_applied", "card_shown", "trick_taken", "deal_scored", "fault_ruled", "seat_replaced", "answer_ignored", "match_ended", "secret_revealed", "match_resumed", "seat_disconnected", "seat_reconnected", "seat_offered", "seat_reopened"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -421,6 +459,34 @@ class SeatFilled(_message.Message):
 Global___SeatFilled: _TypeAlias = SeatFilled  # noqa: Y015
 
 @_typing.final
+class SeatReopened(_message.Message):
+    """A seat that was asked for as open, and that an agent had taken, is open again: the match waits for the next agent, and
+    nobody is to blame. Only before the match starts. An input, except where the agent left.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    cause: Global___ReopenCause.ValueType
+    """Why its agent has it no more."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        cause: Global___ReopenCause.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SeatReopened: _TypeAlias = SeatReopened  # noqa: Y015
+
+@_typing.final
 class SeatOffered(_message.Message):
     """The match was offered to a seat's agent, whose time to get ready started. An input."""
 
@@ -453,7 +519,7 @@ class SeatReady(_message.Message):
     seat: _builtins.int
     """The seat."""
     nonce: _builtins.bytes
-    """Its nonce: none, or 32 bytes. Seen by the seat itself."""
+    """Its nonce: none, or 32 bytes. Seen by `all`: an open seat may have another agent afterwards."""
     def __init__(
         self,
         *,
@@ -1037,7 +1103,7 @@ class SeatDisconnected(_message.Message):
     seat: _builtins.int
     """The seat."""
     left: _builtins.bool
-    """Whether the agent said goodbye, so that nobody waits for it."""
+    """Whether the agent said goodbye or may not come back, so that nobody waits for it."""
     def __init__(
         self,
         *,

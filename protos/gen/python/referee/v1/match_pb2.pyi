@@ -94,7 +94,9 @@ class _EndReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EndReason.V
     END_REASON_CANCELLED: _EndReason.ValueType  # 2
     """The host cancelled it. No result."""
     END_REASON_NOT_STARTED: _EndReason.ValueType  # 3
-    """An agent did not come or was not ready in time, so that it never started. No result."""
+    """An agent did not come or was not ready in time, so that it never started. No result. Told to one agent alone, without
+    a digest: it did not start for that one, whose open seat goes to another.
+    """
     END_REASON_REFEREE_FAULT: _EndReason.ValueType  # 4
     """The referee failed. No result, nobody blamed."""
     END_REASON_FORFEITED: _EndReason.ValueType  # 5
@@ -110,7 +112,9 @@ END_REASON_COMPLETED: EndReason.ValueType  # 1
 END_REASON_CANCELLED: EndReason.ValueType  # 2
 """The host cancelled it. No result."""
 END_REASON_NOT_STARTED: EndReason.ValueType  # 3
-"""An agent did not come or was not ready in time, so that it never started. No result."""
+"""An agent did not come or was not ready in time, so that it never started. No result. Told to one agent alone, without
+a digest: it did not start for that one, whose open seat goes to another.
+"""
 END_REASON_REFEREE_FAULT: EndReason.ValueType  # 4
 """The referee failed. No result, nobody blamed."""
 END_REASON_FORFEITED: EndReason.ValueType  # 5
@@ -311,7 +315,7 @@ class SeatSpec(_message.Message):
     """
     @_builtins.property
     def open(self) -> Global___OpenSeat:
-        """Whoever waits longest of the agents that take open seats."""
+        """Whoever waits longest of the agents that take open seats. Open again when that one goes before the start."""
 
     def __init__(
         self,
