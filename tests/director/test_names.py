@@ -44,7 +44,7 @@ class House:
 
     async def program(self) -> str:
         """Brings the program to a table; returns the id of the agent that it is."""
-        return (await self._programs.seat(_order(self._book), 0)).agent_id
+        return (await self._programs.seat(order_of(self._book), 0)).agent_id
 
     async def stranger(self) -> AgentRow | RefusedError:
         """Says Hello under the name of the program."""
@@ -59,7 +59,7 @@ class House:
         await self.club.close()
 
 
-def _order(book: Book) -> Order:
+def order_of(book: Book) -> Order:
     return Order(
         key=TableKey(book.tournament_id, 0, 0, 1),
         table=Table(0, 1, 0, 0, (1, 0)),

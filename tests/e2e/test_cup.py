@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from referee_server.cli.data import DataFolder
 
 from .kit import SEED, Home, until
 from .test_tls import make_papers
@@ -284,6 +287,37 @@ def test_agents_of_a_cup_that_is_killed_are_gone_and_come_back_with_it(home: Hom
     told = results(home)
     assert told["tables_scored"] == 24
     assert sum(sum(row["faults"].values()) for row in told["standings"]) == 0
+
+
+def at_play(home: Home) -> list[str]:
+    """Returns the matches in which cards have been played, and that have not ended."""
+    with closing(DataFolder(home.data).read()) as journal:
+        rows = journal.matches(after_number=0, limit=100)
+        return [row.match_id for row in rows if row.state == "RUNNING" and row.event_count > 20]
+
+
+def test_after_a_kill_matches_wait_for_programs_however_long_their_start_takes(home: Home) -> None:
+    slow = ["sh", "-c", 'sleep 1; exec "$0" "$@"', *HOUSE, "greedy", *WHERE]
+    entrants = program("slow", slow, "fresh = false") + "".join(
+        f'[[entrant]]\nname = "{b}"\nbot = "{b}"\n' for b in BOTS[:3]
+    )
+    extra = (
+        '[running]\nconcurrency = 4\n[duplicate]\nmode = "none"\n[clock]\nconnect_ms = 50\nreconnect_grace_ms = 50\n'
+    )
+    path = write(home, cup(sets=8, entrants=entrants, extra=extra).replace("deals_per_dealer = 1\n", ""))
+    run = home.start("run", path)
+    run.wait_for("0 of 8 tables")
+    until(lambda: at_play(home))
+    run.popen.send_signal(signal.SIGKILL)
+    run.wait()
+    stopped = at_play(home)
+    assert stopped
+    home.ok("run", path)
+    told = results(home)
+    assert told["tables_scored"] == len(told["tables"]) == 8
+    assert sum(sum(row["faults"].values()) for row in told["standings"]) == 0
+    resumed = [json.loads(line) for line in home.ok("export", *stopped, "--format", "jsonl").out.splitlines()]
+    assert sum("match_resumed" in event for event in resumed) == len(stopped)
 
 
 @pytest.mark.parametrize(

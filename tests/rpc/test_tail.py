@@ -13,6 +13,7 @@ from google.rpc import error_details_pb2, status_pb2
 from match.driver import Driver, spec_of
 from referee.v1 import event_pb2, match_pb2
 from referee.v1 import match_service_pb2 as pb
+from referee_server.cli.data import DataFolder
 from referee_server.cli.output import Failure
 from referee_server.cli.watch import Tail, watch_match
 from referee_server.match.transcript import transcript
@@ -134,6 +135,8 @@ def typed(grpc_addr: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
             if token:
                 (tmp_path / name).write_text(token, encoding="ascii")
                 (tmp_path / name).chmod(0o600)
+        if host:
+            DataFolder(tmp_path).say_address(grpc_addr, None)
         capsys.readouterr()  # what the service said
         watch_match(
             match_id,

@@ -130,7 +130,6 @@ class LocalExecutor:
         try:
             await self._seat_programs(order, seated)
             await self._open(order, seated)
-            self._hall.wake(order.match_id)
             await self._end_of(order.match_id)
         finally:
             said = await self._free_programs(order, seated)
@@ -185,6 +184,7 @@ class LocalExecutor:
                 await asyncio.sleep(_STORAGE_LOOK_S)  # until there is space again, or the end of the process
             else:
                 break
+        self._hall.wake(order.match_id)
         for program in seated.values():
             if program.failure:
                 self._hall.absent(order.match_id, program.agent_id)

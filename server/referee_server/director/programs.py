@@ -129,15 +129,20 @@ class LocalPrograms:
         copy = next((one for one in self._copies.get(entrant, ()) if match_id in one.marks), None)
         if copy is None:
             return ""
-        mark = copy.marks.pop(match_id)
         said = ""
-        if copy.running is not None and mark is not None:
-            said = (await copy.running.output_since(mark)).strip()
-            if said:
-                self._keep(match_id, seat, said)
-        if self._cup.is_fresh(entrant) and not copy.marks:
-            await self._fleet.stop(copy.key)
-            copy.running = None
+        async with copy.lock:
+            try:
+                mark = copy.marks[match_id]
+                if copy.running is not None and mark is not None:
+                    said = (await copy.running.output_since(mark)).strip()
+                    if said:
+                        self._keep(match_id, seat, said)
+                if self._cup.is_fresh(entrant):
+                    copy.running = None
+                    await self._fleet.stop(copy.key)
+            finally:
+                # Only now another match may have this copy: before, it would be given a process that is about to end.
+                del copy.marks[match_id]
         return said[-_SHOWN:] if failed else ""
 
     def _keep(self, match_id: str, seat: int, said: str) -> None:
@@ -220,6 +225,7 @@ class LocalPrograms:
 
     async def _start(self, entrant: int, copy: _Copy) -> str:
         """Starts a copy and waits until it has connected; returns why it did not, empty if it did."""
+        await self._fleet.stop(copy.key)  # the last one may still be on its way out, where nobody waited for that
         await self._hall.committer.settled()  # it is known before it comes
         failures = self._failures.setdefault(entrant, [])
         if len(failures) >= _TRIES:

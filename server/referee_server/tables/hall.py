@@ -412,7 +412,7 @@ class Hall:
     def wake(self, match_id: str) -> None:
         """Goes on with a match that stood still until its programs were started; without effect on any other."""
         table = self._tables.get(match_id)
-        if table is None or not table.asleep:
+        if table is None or not table.asleep or table.match.over:
             return
         self._take_up(table)
         for agent_id in {seat.agent_id for seat in table.match.seats}:

@@ -135,7 +135,7 @@ class Table:
         self._step(self.machine.begin)
 
     def sleep(self) -> None:
-        """Stands still until `resume`: programs that play here have yet to be started, and that takes none of their time."""
+        """Stands still until `resume`: programs have yet to be started, which is to take none of their time."""
         self.asleep = True
 
     def resume(self, seconds: int, nanos: int) -> None:
@@ -351,10 +351,10 @@ class Table:
         return self.machine.step(inputs.Choose(seat, question.number, bot.choose(question)), self.now_us)
 
     def _ask(self, seat: int) -> None:
-        session = self._host.session_of(self.match.seats[seat].agent_id)
-        if session is None and seat in self._missing:
+        if seat in self._missing:
             # The referee was away, not the agent: its clock starts when it is back, or never if the grace runs out.
             return
+        session = self._host.session_of(self.match.seats[seat].agent_id)
         if session is not None and self._asking.has_to_wait(session):
             return
         # The way there and back is credited as far as the seat's quota goes.
