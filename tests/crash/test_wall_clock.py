@@ -67,12 +67,12 @@ async def test_a_leap_of_wall_time_moves_no_deadline(leap_ns: int) -> None:
     spec.seats.add(bot="first")
     spec.clock.connect_ms = 30_000
     created_us = clock.us
-    match_id = hall.create(spec)
+    match_id = hall.matches.create(spec)
     await hall.committer.settled()
     clock.ns += leap_ns
     clock.run_until(created_us + 29_999_999)
-    assert match_id in hall.running
+    assert match_id in hall.matches.running
     clock.run_until(created_us + 30_000_001)
     await hall.committer.settled()
-    assert match_id not in hall.running
+    assert match_id not in hall.matches.running
     await hall.close()

@@ -109,14 +109,14 @@ class _Sender:
         spec = match_pb2.MatchSpec(game="regicide")
         for _ in range(2):
             spec.seats.add(bot="first")
-        return self._hall.create(spec)
+        return self._hall.matches.create(spec)
 
     async def _one(self) -> None:
         call: Any
         channel: Any = self._channel
         self._report.sent += 1
         if self._report.sent % 50 == 1:
-            ids = list(self._hall.running)[-5:]
+            ids = list(self._hall.matches.running)[-5:]
             self._generator.known = {"match_id": [*ids, "nowhere"], "game": ["guillotine", "regicide"]}
         service, method = self._chance.choice(_METHODS)
         path = f"/{service.full_name}/{method.name}"

@@ -68,7 +68,7 @@ class Client:
     def finished(self, referee: Referee, spec: match_pb2.MatchSpec | None = None) -> str:
         """Lets house bots play a match to its end, and returns its id."""
         match_id = self.create(spec)
-        until(lambda: match_id not in referee.do(lambda: dict(referee.hall.running)), referee)
+        until(lambda: match_id not in referee.do(lambda: dict(referee.hall.matches.running)), referee)
         return match_id
 
 
@@ -100,7 +100,7 @@ def play_out(agents: list[Agent], match_id: str, referee: Referee) -> None:
     answered = [0] * len(agents)
     for _ in range(20_000):
         referee.quiet()
-        if match_id not in referee.do(lambda: dict(referee.hall.running)):
+        if match_id not in referee.do(lambda: dict(referee.hall.matches.running)):
             return
         for number, one in enumerate(agents):
             decisions = one.all("decision")

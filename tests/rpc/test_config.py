@@ -24,7 +24,7 @@ BOTS = ("bot:first", "bot:first")
 def refusal(client: Client, referee: Referee) -> Iterator[Callable[[match_pb2.MatchSpec], Refusal]]:
     """Asks for a match and returns how that was refused; nothing may be left of it."""
     yield lambda spec: refused(lambda: client.create(spec))
-    assert referee.do(lambda: (referee.journal.matches(), dict(referee.hall.running))) == ([], {})
+    assert referee.do(lambda: (referee.journal.matches(), dict(referee.hall.matches.running))) == ([], {})
 
 
 Refuse = Callable[[match_pb2.MatchSpec], Refusal]

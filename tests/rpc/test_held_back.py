@@ -16,8 +16,8 @@ from tables.test_held_back import FOUR, origin
 
 def ended(referee: Referee, match_id: str) -> None:
     spec = duel("bot:first", "bot:first", options=FOUR)
-    referee.do(lambda: referee.hall.create_table(spec, origin(match_id)))
-    until(lambda: match_id not in referee.do(lambda: dict(referee.hall.running)), referee)
+    referee.do(lambda: referee.hall.matches.create_table(spec, origin(match_id)))
+    until(lambda: match_id not in referee.do(lambda: dict(referee.hall.matches.running)), referee)
 
 
 def download(client: Client, match_id: str, who: Any) -> bytes:
@@ -31,7 +31,7 @@ def test_strangers_see_no_view_before_the_set_is_done_and_each_afterwards(
 ) -> None:
     ended(referee, "one")
     assert refused(lambda: client.watch("one", view, who=NOBODY)).reason == "VIEW_FORBIDDEN"
-    referee.do(lambda: referee.hall.reveal("one"))
+    referee.do(lambda: referee.hall.matches.reveal("one"))
     referee.quiet()
     assert list(client.watch("one", view, who=NOBODY))[-1].HasField("result")
 
@@ -40,7 +40,7 @@ def test_strangers_take_no_log_away_before_the_set_is_done(client: Client, refer
     ended(referee, "one")
     assert refused(lambda: download(client, "one", NOBODY)).reason == "MATCH_RUNNING"
     assert download(client, "one", HOST)
-    referee.do(lambda: referee.hall.reveal("one"))
+    referee.do(lambda: referee.hall.matches.reveal("one"))
     referee.quiet()
     assert download(client, "one", NOBODY)
 
@@ -56,7 +56,7 @@ def test_the_host_is_told_the_result_and_that_it_is_held_back(client: Client, re
 def test_the_digest_of_the_end_is_taken_for_the_log_that_was_completed_later(client: Client, referee: Referee) -> None:
     ended(referee, "one")
     digest = referee.do(lambda: referee.hall.digest("one"))
-    referee.do(lambda: referee.hall.reveal("one"))
+    referee.do(lambda: referee.hall.matches.reveal("one"))
     referee.quiet()
     request = log_pb.VerifyLogRequest(match_id="one", digest=digest)
     answer = client.logs.VerifyLog(request, metadata=HOST, timeout=TIMEOUT)

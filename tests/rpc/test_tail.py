@@ -98,7 +98,7 @@ def test_a_match_that_is_held_back_is_told_to_its_host_as_far_as_it_goes(client:
 
 def test_a_match_that_was_held_back_is_told_with_its_secret(client: Client, referee: Referee) -> None:
     ended(referee, "one")
-    referee.do(lambda: referee.hall.reveal("one"))
+    referee.do(lambda: referee.hall.matches.reveal("one"))
     referee.quiet()
     events = of(client, "one").events()
     assert events == referee.log("one")
@@ -164,7 +164,7 @@ def test_a_stranger_is_told_why_a_match_that_is_held_back_is_not_for_him(
         "other tables play the same cards; until they have ended, only the host sees this one; watch it then, or name "
         "the service's data folder with --data"
     )
-    referee.do(lambda: referee.hall.reveal("one"))
+    referee.do(lambda: referee.hall.matches.reveal("one"))
     referee.quiet()
     assert typed("one").splitlines()[-1].startswith("  nonce 2 ")
 

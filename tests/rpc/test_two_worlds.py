@@ -45,7 +45,7 @@ class World:
             agent.hello(wants_events=True)
             self.agents.append(agent)
         self.match_id = self.client.create(spec)
-        table = referee.do(lambda: referee.hall.running[self.match_id])
+        table = referee.do(lambda: referee.hall.matches.running[self.match_id])
         for seat, agent in enumerate(self.agents):
             agent.wait("match_offered")
             agent.ready(self.match_id)
@@ -53,7 +53,7 @@ class World:
 
     def asked(self) -> tuple[int, pb.Decision] | None:
         """Returns the seat that is asked and its question."""
-        table = self.referee.do(lambda: self.referee.hall.running[self.match_id])
+        table = self.referee.do(lambda: self.referee.hall.matches.running[self.match_id])
         self.referee.quiet()
         seat = self.referee.do(lambda: table.match.actor)
         if seat is None:

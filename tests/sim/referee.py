@@ -143,7 +143,7 @@ class Referee:
         """Holds every match in memory against what its committed events tell."""
         if not self.idle:
             return
-        for match_id, table in self.hall.running.items():
+        for match_id, table in self.hall.matches.running.items():
             if match_id in self.world.failed:
                 continue
             told = self.world.ledger.matches[match_id]

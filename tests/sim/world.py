@@ -244,7 +244,7 @@ class World:
 
     def _bug(self) -> None:
         """Lets the rules of a match fail half-way through its next step, with memory changed and nothing stored."""
-        running = self.referee.hall.running if self.referee is not None else {}
+        running = self.referee.hall.matches.running if self.referee is not None else {}
         for match_id, table in running.items():
             if not table.broken and not table.match.over and match_id in self.ledger.matches:
                 self.trace(f"the rules of {match_id} will fail")
@@ -321,7 +321,7 @@ class World:
         told_us, left_us = link.told[key]
         if isinstance(payload, event_pb2.FaultRuled):
             if payload.kind == match_pb2.FAULT_KIND_TIMEOUT and not told.match.untimed:
-                table = self.referee.hall.running.get(match_id)
+                table = self.referee.hall.matches.running.get(match_id)
                 had_us = event.match_time_us + table._epoch_us - told_us if table is not None else left_us
                 check(
                     had_us < 0 or had_us >= left_us - self._slack_us, f"{key} timed out after {had_us} us of {left_us}"
@@ -349,7 +349,7 @@ class World:
 
     def deadline_us(self, match_id: str) -> int | None:
         """Returns when the time of the open question of a match runs out."""
-        table = self.referee.hall.running.get(match_id) if self.referee is not None else None
+        table = self.referee.hall.matches.running.get(match_id) if self.referee is not None else None
         deadline_us = table.match.deadline_us if table is not None else None
         return deadline_us + table._epoch_us if table is not None and deadline_us is not None else None
 

@@ -165,7 +165,7 @@ class Room:
 
     async def started(self, spec: Spec, *players: Player, request_id: str = "") -> str:
         """Creates a match and lets its players be ready."""
-        match_id = self.hall.create(spec, request_id)
+        match_id = self.hall.matches.create(spec, request_id)
         await self.quiet()
         for player in players:
             player.ready(match_id)
@@ -175,7 +175,7 @@ class Room:
     async def play_out(self, *match_ids: str, think_us: int = 1_000) -> None:
         """Lets every agent answer at once what it is asked, until these matches are over."""
         async with asyncio.timeout(5):
-            while any(match_id in self.hall.running for match_id in match_ids):
+            while any(match_id in self.hall.matches.running for match_id in match_ids):
                 for player in self.players:
                     while player.unanswered:
                         asked = player.unanswered.popleft()
@@ -185,7 +185,7 @@ class Room:
                 await self.quiet()
 
     def table(self, match_id: str) -> Table:
-        return self.hall.running[match_id]
+        return self.hall.matches.running[match_id]
 
     def log(self, match_id: str) -> list[event_pb2.MatchEvent]:
         return parse(self.journal.read(match_id))

@@ -91,7 +91,7 @@ async def test_stray_answers_are_kept_up_to_a_number_and_counted_beyond(room: Ro
     for _ in range(50):
         bert.answer(decision_id=99)
     await room.quiet()
-    room.hall.cancel(match_id, "")
+    room.hall.matches.cancel(match_id, "")
     await room.quiet()
     assert len(room.of_log(match_id, "answer_ignored")) == STRAYS_KEPT
     assert list(room.of_log(match_id, "match_ended")[0].ignored_counts) == [0, 50]

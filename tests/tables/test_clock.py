@@ -199,7 +199,7 @@ async def test_a_question_put_at_the_cap_takes_nobodys_turn_afterwards(room: Roo
 
 async def test_a_match_that_ends_while_its_question_waits_gives_its_turn_on(room: Room) -> None:
     bert, _, ids = await crowd(room, 3, max_open_decisions=1)
-    room.hall.cancel(ids[1], "")
+    room.hall.matches.cancel(ids[1], "")
     await room.quiet()
     bert.answer()
     await room.quiet()
@@ -208,7 +208,7 @@ async def test_a_match_that_ends_while_its_question_waits_gives_its_turn_on(room
 
 async def test_cancelling_the_match_whose_question_is_open_frees_its_place(room: Room) -> None:
     bert, _, ids = await crowd(room, 2, max_open_decisions=1)
-    room.hall.cancel(ids[0], "")
+    room.hall.matches.cancel(ids[0], "")
     await room.quiet()
     assert bert.question.match_id == ids[1]
 

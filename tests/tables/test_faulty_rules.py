@@ -69,7 +69,7 @@ async def test_other_matches_go_on(room: Room, broken: list[bool]) -> None:
     await room.quiet()
     broken[0] = False
     await room.play_out(other)
-    assert match_id not in room.hall.running
+    assert match_id not in room.hall.matches.running
     assert room.check(other).match.state == match_pb2.MATCH_STATE_FINISHED
 
 
@@ -110,8 +110,8 @@ async def test_rules_that_raise_in_a_match_of_house_bots_keep_nobody_waiting(
 
     with monkeypatch.context() as patched:
         patched.setattr(HighCardState, method, raises)
-        match_id = room.hall.create(duel("bot:first", "bot:first"))
-        await room.until(lambda: match_id not in room.hall.running)
+        match_id = room.hall.matches.create(duel("bot:first", "bot:first"))
+        await room.until(lambda: match_id not in room.hall.matches.running)
     assert room.of_log(match_id, "match_ended")[0].result.reason == FAULT
 
 
@@ -136,8 +136,8 @@ async def test_a_match_is_stopped_before_its_log_is_longer_than_a_log_may_be(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "_MOST_EVENTS", 100)
-    match_id = room.hall.create(duel("bot:first", "bot:first", options={"deals": 100}))
-    await room.until(lambda: match_id not in room.hall.running)
+    match_id = room.hall.matches.create(duel("bot:first", "bot:first", options={"deals": 100}))
+    await room.until(lambda: match_id not in room.hall.matches.running)
     [ended] = room.of_log(match_id, "match_ended")
     assert ended.result.reason == FAULT
     assert "longer than a log" in ended.note
@@ -152,5 +152,5 @@ async def test_a_broken_match_can_neither_be_cancelled_nor_joined(room: Room, mo
         assert room.table(match_id).broken
         bert.gone()
         await room.connect("bert")
-    assert match_id not in room.hall.running
+    assert match_id not in room.hall.matches.running
     assert room.check(match_id).ended

@@ -30,8 +30,8 @@ def origin(match_id: str, *, held_back: bool = True) -> creation.Origin:
 
 async def played(room: Room, *match_ids: str) -> None:
     for match_id in match_ids:
-        room.hall.create_table(duel("bot:first", "bot:first", options=FOUR), origin(match_id))
-    await room.until(lambda: not room.hall.running)
+        room.hall.matches.create_table(duel("bot:first", "bot:first", options=FOUR), origin(match_id))
+    await room.until(lambda: not room.hall.matches.running)
 
 
 def packs(room: Room, match_id: str) -> list[bytes]:
@@ -61,9 +61,9 @@ async def test_until_it_is_revealed_a_log_has_no_secret_and_verifies_as_sealed(r
 
 async def test_once_revealed_it_verifies_whole_and_takes_no_more(room: Room) -> None:
     await played(room, "one")
-    room.hall.reveal("one")
+    room.hall.matches.reveal("one")
     await room.quiet()
-    room.hall.reveal("one")
+    room.hall.matches.reveal("one")
     await room.quiet()
     report = room.check("one")
     assert not report.sealed
@@ -75,12 +75,12 @@ async def test_once_revealed_it_verifies_whole_and_takes_no_more(room: Room) -> 
 
 async def test_nothing_is_revealed_of_a_match_that_still_runs(room: Room) -> None:
     anna, bert = await room.connect("anna"), await room.connect("bert")
-    room.hall.create_table(duel(), origin("one"))
+    room.hall.matches.create_table(duel(), origin("one"))
     await room.quiet()
     anna.ready("one")
     bert.ready("one")
     await room.quiet()
-    room.hall.reveal("one")
+    room.hall.matches.reveal("one")
     await room.quiet()
     assert room.of_log("one", "secret_revealed") == []
 
@@ -89,7 +89,7 @@ async def test_the_digest_given_out_at_the_end_still_proves_the_log_after_the_se
     await played(room, "one")
     row = room.journal.match("one")
     assert row is not None
-    room.hall.reveal("one")
+    room.hall.matches.reveal("one")
     await room.quiet()
     records = room.journal.read("one")
     assert revealing.is_digest(row.digest, "one", records)
@@ -102,7 +102,7 @@ async def test_the_digest_given_out_at_the_end_still_proves_the_log_after_the_se
 @pytest.mark.parametrize("audience", [-1, 0, 1])
 async def test_no_view_but_the_hosts_tells_which_set_it_is(room: Room, audience: int) -> None:
     await played(room, "one")
-    room.hall.reveal("one")
+    room.hall.matches.reveal("one")
     await room.quiet()
     log = room.log("one")
     game = room.check("one").match.game
@@ -117,15 +117,15 @@ async def test_no_view_but_the_hosts_tells_which_set_it_is(room: Room, audience:
 
 async def test_an_agent_is_offered_a_held_back_match_without_deal_id_or_commitment(room: Room) -> None:
     anna, _ = await room.connect("anna"), await room.connect("bert")
-    room.hall.create_table(duel(), origin("one"))
+    room.hall.matches.create_table(duel(), origin("one"))
     await room.quiet()
     offered = anna.of("match_offered")[0]
     assert (offered.deal_id, offered.commitment, offered.nonces_taken) == ("", "", False)
 
 
 async def test_a_table_outside_of_sets_reveals_its_secret_at_its_end(room: Room) -> None:
-    room.hall.create_table(duel("bot:first", "bot:first"), origin("one", held_back=False))
-    await room.until(lambda: not room.hall.running)
+    room.hall.matches.create_table(duel("bot:first", "bot:first"), origin("one", held_back=False))
+    await room.until(lambda: not room.hall.matches.running)
     assert len(room.of_log("one", "secret_revealed")) == 1
     assert not room.check("one").sealed
 
@@ -133,7 +133,7 @@ async def test_a_table_outside_of_sets_reveals_its_secret_at_its_end(room: Room)
 async def test_a_second_order_for_the_same_table_changes_nothing(room: Room) -> None:
     await played(room, "one")
     before = room.journal.read("one")
-    room.hall.create_table(duel("bot:first", "bot:first", options=FOUR), origin("one"))
+    room.hall.matches.create_table(duel("bot:first", "bot:first", options=FOUR), origin("one"))
     await room.quiet()
     assert room.journal.read("one") == before
 
@@ -141,16 +141,16 @@ async def test_a_second_order_for_the_same_table_changes_nothing(room: Room) -> 
 async def test_a_held_back_match_that_has_ended_is_not_taken_up_at_the_next_start(room: Room) -> None:
     await played(room, "one")
     again = Room(room.journal, FakeClock(5))
-    assert again.hall.resume_all() == 0
+    assert again.hall.matches.resume_all() == 0
     await again.quiet()
-    again.hall.reveal("one")
+    again.hall.matches.reveal("one")
     await again.quiet()
     assert not again.check("one").sealed
 
 
 async def test_an_agent_that_missed_the_end_is_told_of_it_while_it_is_held_back(room: Room) -> None:
     anna, bert = await room.connect("anna"), await room.connect("bert")
-    room.hall.create_table(duel(options=FOUR), origin("one"))
+    room.hall.matches.create_table(duel(options=FOUR), origin("one"))
     await room.quiet()
     for player in (anna, bert):
         player.ready("one")
@@ -167,7 +167,7 @@ async def test_an_agent_that_missed_the_end_is_told_of_it_while_it_is_held_back(
 
 async def test_a_revealed_secret_that_is_not_the_committed_one_is_found(room: Room) -> None:
     await played(room, "one")
-    room.hall.reveal("one")
+    room.hall.matches.reveal("one")
     await room.quiet()
     log = room.log("one")
     log[-1].secret_revealed.secret = bytes(32)
@@ -182,7 +182,7 @@ async def test_lists_say_that_it_is_held_back_until_it_is_revealed(room: Room) -
         row = room.journal.match("one")
         assert row is not None
         summaries.append(match_pb2.Match.FromString(row.summary))
-        room.hall.reveal("one")
+        room.hall.matches.reveal("one")
         await room.quiet()
     assert [summary.held_back for summary in summaries] == [True, False]
     assert summaries[0].tournament_id == "cup"

@@ -58,8 +58,8 @@ def is_packed(room: Room, match_id: str) -> bool:
 
 
 async def played(room: Room) -> str:
-    match_id = room.hall.create(duel("bot:first", "bot:first"))
-    await room.until(lambda: match_id not in room.hall.running)
+    match_id = room.hall.matches.create(duel("bot:first", "bot:first"))
+    await room.until(lambda: match_id not in room.hall.matches.running)
     return match_id
 
 

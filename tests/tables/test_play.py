@@ -35,7 +35,7 @@ async def test_the_digest_told_with_the_result_is_that_of_the_journal(room: Room
 async def test_the_log_of_a_finished_match_is_archived(room: Room) -> None:
     journal = room.journal
     assert isinstance(journal, MemoryJournal)
-    match_id = room.hall.create(duel("bot:first", "bot:first"))
+    match_id = room.hall.matches.create(duel("bot:first", "bot:first"))
     await room.until(lambda: match_id in journal._matches and journal._matches[match_id].log is not None)
     blob = journal._matches[match_id].log
     assert blob is not None
@@ -44,8 +44,8 @@ async def test_the_log_of_a_finished_match_is_archived(room: Room) -> None:
 
 
 async def test_a_match_of_house_bots_plays_itself(room: Room) -> None:
-    match_id = room.hall.create(duel("bot:random", "bot:greedy"))
-    await room.until(lambda: match_id not in room.hall.running)
+    match_id = room.hall.matches.create(duel("bot:random", "bot:greedy"))
+    await room.until(lambda: match_id not in room.hall.matches.running)
     assert room.check(match_id).match.state == match_pb2.MATCH_STATE_FINISHED
 
 
@@ -62,8 +62,8 @@ async def test_a_given_secret_gives_the_same_id_and_the_same_cards() -> None:
     ids, dealt = [], []
     for seed in (b"one", b"other"):
         room = Room(seed=seed)
-        match_id = room.hall.create(duel("bot:random", "bot:random", given_secret=GIVEN))
-        await room.until(lambda room=room, match_id=match_id: match_id not in room.hall.running)  # type: ignore[misc]
+        match_id = room.hall.matches.create(duel("bot:random", "bot:random", given_secret=GIVEN))
+        await room.until(lambda room=room, match_id=match_id: match_id not in room.hall.matches.running)  # type: ignore[misc]
         ids.append(match_id)
         dealt.append(room.of_log(match_id, "cards_dealt"))
         assert room.of_log(match_id, "match_created")[0].unsealed
@@ -75,8 +75,8 @@ async def test_without_a_given_secret_cards_differ() -> None:
     dealt = []
     for seed in (b"one", b"other"):
         room = Room(seed=seed)
-        match_id = room.hall.create(duel("bot:random", "bot:random"))
-        await room.until(lambda room=room, match_id=match_id: match_id not in room.hall.running)  # type: ignore[misc]
+        match_id = room.hall.matches.create(duel("bot:random", "bot:random"))
+        await room.until(lambda room=room, match_id=match_id: match_id not in room.hall.matches.running)  # type: ignore[misc]
         dealt.append([deal.pack for deal in room.of_log(match_id, "cards_dealt") if deal.pack])
     assert dealt[0] != dealt[1]
 

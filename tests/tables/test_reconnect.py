@@ -96,7 +96,7 @@ async def test_the_newer_stream_wins(room: Room) -> None:
 
 
 async def test_a_stream_that_is_overtaken_while_it_comes_in_is_ended(room: Room) -> None:
-    room.hall.create(duel("bot:first", "bot:first"))  # so that coming in has to wait for a commit
+    room.hall.matches.create(duel("bot:first", "bot:first"))  # so that coming in has to wait for a commit
 
     first, second = await asyncio.gather(room.connect("anna"), room.connect("anna"))
     assert first.session.closed is not None
@@ -179,7 +179,7 @@ async def test_a_position_beyond_the_end_is_refused_in_words_and_the_events_foll
 async def test_who_missed_the_end_of_a_match_is_told_of_it(room: Room) -> None:
     match_id, anna, bert = await begun(room)
     bert.gone()
-    room.hall.cancel(match_id, "")
+    room.hall.matches.cancel(match_id, "")
     await room.quiet()
     again = await room.connect("bert", {match_id: 0, "nosuchmatch": 3})
     row = room.journal.match(match_id)
@@ -193,10 +193,10 @@ async def test_who_missed_the_end_of_a_match_is_told_of_it(room: Room) -> None:
 async def test_who_has_a_match_in_mind_that_is_not_its_own_is_told_the_same_of_any_whether_there_is_one_or_not(
     room: Room,
 ) -> None:
-    ended = room.hall.create(duel("bot:first", "bot:first"))
-    await room.until(lambda: ended not in room.hall.running)
+    ended = room.hall.matches.create(duel("bot:first", "bot:first"))
+    await room.until(lambda: ended not in room.hall.matches.running)
     running, _, _ = await begun(room)
-    waiting = room.hall.create(duel("open", "open"))
+    waiting = room.hall.matches.create(duel("open", "open"))
     await room.quiet()
     eve = await room.connect("eve", dict.fromkeys((ended, running, waiting, "nosuchmatch"), 1))
     told = {over.match_id: over for over in eve.of("match_over")}
@@ -219,14 +219,14 @@ async def test_leave_is_goodbye_and_a_lost_stream_is_not(room: Room) -> None:
 async def test_who_left_is_not_offered_anything(room: Room) -> None:
     anna = await room.connect("anna")
     anna.leave()
-    room.hall.create(duel("anna", "bot:first"))
+    room.hall.matches.create(duel("anna", "bot:first"))
     await room.pass_time(S)
     assert anna.of("match_offered") == []
 
 
 async def test_reconnecting_to_a_match_on_offer_offers_it_again_without_more_time(room: Room) -> None:
     anna = await room.connect("anna")
-    match_id = room.hall.create(duel("anna", "bot:first"))
+    match_id = room.hall.matches.create(duel("anna", "bot:first"))
     await room.quiet()
     await room.pass_time(59 * S)
     anna.gone()

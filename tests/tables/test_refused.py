@@ -98,7 +98,7 @@ async def test_a_match_that_takes_no_events_at_all_is_let_go_and_keeps_nobody_fr
     journal.refuses = damaged
     bert.answer()
     await room.quiet()
-    assert match_id not in room.hall.running
+    assert match_id not in room.hall.matches.running
     assert room.log(match_id) == before
     following = await room.started(duel(), anna, bert)
     await room.play_out(following, other)
@@ -109,8 +109,8 @@ async def test_a_match_that_takes_no_events_at_all_is_let_go_and_keeps_nobody_fr
 async def test_a_match_that_cannot_be_created_does_not_exist(journal: Strict) -> None:
     room, match_id, _, _, other = await two(journal)
     journal.refuses = lambda record: LimitError("too many matches") if isinstance(record, MatchAdded) else None
-    lost = room.hall.create(duel("bot:first", "bot:first"))
+    lost = room.hall.matches.create(duel("bot:first", "bot:first"))
     await room.quiet()
-    assert set(room.hall.running) == {match_id, other}
+    assert set(room.hall.matches.running) == {match_id, other}
     assert journal.match(lost) is None
     await room.close()

@@ -25,7 +25,7 @@ FINISHED = match_pb2.MATCH_STATE_FINISHED
 async def waiting(room: Room, *seats: str, **hello: Any) -> tuple[str, Player]:
     """Returns a match whose open seat eve has been offered."""
     eve = await room.connect("eve", takes_open_seats=True, **hello)
-    match_id = room.hall.create(duel(*(seats or ("open", BOT))))
+    match_id = room.hall.matches.create(duel(*(seats or ("open", BOT))))
     await room.quiet()
     assert eve.of("match_offered")
     return match_id, eve
@@ -90,7 +90,7 @@ async def test_who_is_still_there_is_told_once_that_the_seat_is_not_its_own_and_
 async def test_who_goes_sees_nothing_more_of_the_match_even_if_it_has_not_read_yet(room: Room) -> None:
     eve = await room.connect("eve", takes_open_seats=True, wants_events=True)
     await eve.stop()
-    match_id = room.hall.create(duel("open", BOT))
+    match_id = room.hall.matches.create(duel("open", BOT))
     await room.quiet()
     ian = await room.connect("ian", takes_open_seats=True)
     await room.pass_time(60 * S)
@@ -156,10 +156,10 @@ async def test_who_gave_a_seat_back_stands_behind_those_who_waited_meanwhile(roo
     assert len(ian.of("match_offered")) == 1
     await room.connect("lia", takes_open_seats=True)
     await room.pass_time(S)
-    second = room.hall.create(duel("open", BOT))
+    second = room.hall.matches.create(duel("open", BOT))
     await room.quiet()
     assert takers(room, second) == ["eve"]
-    third = room.hall.create(duel("open", BOT))
+    third = room.hall.matches.create(duel("open", BOT))
     await room.quiet()
     assert takers(room, third) == ["lia"]
 
@@ -210,7 +210,7 @@ async def test_who_left_and_is_back_gets_the_seat_again_when_nobody_else_comes(r
 
 async def test_who_comes_and_goes_all_the_time_has_its_seat_for_so_long_and_no_longer(room: Room) -> None:
     eve = await room.connect("eve", takes_open_seats=True)
-    match_id = room.hall.create(duel("open", "open"))
+    match_id = room.hall.matches.create(duel("open", "open"))
     await room.quiet()
     for _ in range(LOSSES_BORNE):
         eve.gone()
@@ -232,7 +232,7 @@ async def test_nobody_waits_for_who_is_shut_out(room: Room) -> None:
 
 async def test_a_seat_taken_before_all_were_is_open_again_too(room: Room) -> None:
     eve = await room.connect("eve", takes_open_seats=True)
-    match_id = room.hall.create(duel("open", "open"))
+    match_id = room.hall.matches.create(duel("open", "open"))
     await room.quiet()
     assert takers(room, match_id) == ["eve"]
     eve.gone()
@@ -252,7 +252,7 @@ async def test_a_busy_named_agent_is_not_blamed_while_a_seat_goes_to_another(roo
     first = await room.started(duel("anna", BOT, clock=untimed), anna)
     match_id, _ = await waiting(room, "anna", "open")
     again = Room(room.journal, FakeClock(5_000 * S))
-    again.hall.resume_all()
+    again.hall.matches.resume_all()
     anna = await again.connect("anna", max_matches=1)
     ian = await again.connect("ian", takes_open_seats=True)
     await again.pass_time(30 * S)
@@ -268,7 +268,7 @@ async def test_a_busy_named_agent_is_not_blamed_while_a_seat_goes_to_another(roo
 async def test_after_a_restart_a_taken_seat_has_the_time_to_come_and_then_goes_to_another(room: Room) -> None:
     match_id, _ = await waiting(room)
     again = Room(room.journal, FakeClock(5_000 * S))
-    assert again.hall.resume_all() == 1
+    assert again.hall.matches.resume_all() == 1
     ian = await again.connect("ian", takes_open_seats=True)
     await again.pass_time(30 * S - 1)
     assert takers(again, match_id) == ["eve"]
@@ -283,7 +283,7 @@ async def test_after_a_restart_a_taken_seat_has_the_time_to_come_and_then_goes_t
 async def test_after_a_restart_who_comes_back_in_time_plays(room: Room) -> None:
     match_id, _ = await waiting(room)
     again = Room(room.journal, FakeClock(5_000 * S))
-    again.hall.resume_all()
+    again.hall.matches.resume_all()
     await again.pass_time(29 * S)
     eve = await again.connect("eve", {match_id: 0})
     eve.ready(match_id)
@@ -297,7 +297,7 @@ async def test_a_rest_outlives_a_restart(room: Room) -> None:
     eve.leave()
     await room.quiet()
     again = Room(room.journal, FakeClock(5_000 * S))
-    again.hall.resume_all()
+    again.hall.matches.resume_all()
     await again.quiet()
     eve = await again.connect("eve", takes_open_seats=True)
     await again.pass_time(10 * S - 1)
@@ -314,7 +314,7 @@ async def test_while_the_referee_drains_a_seat_is_given_back_and_nobody_is_asked
     await room.pass_time(100 * S)
     assert (causes(room, match_id), ian.got) == ([LEFT], [])
     again = Room(room.journal, FakeClock(5_000 * S))
-    again.hall.resume_all()
+    again.hall.matches.resume_all()
     ian = await again.connect("ian", takes_open_seats=True)
     ian.ready(match_id)
     await again.quiet()
@@ -345,7 +345,7 @@ async def test_what_the_referee_owes_a_named_agent_it_still_owes_when_a_seat_has
 
 
 async def test_nobody_is_owed_what_the_referee_lost_while_it_waited_for_somebody_to_take_a_seat(room: Room) -> None:
-    match_id = room.hall.create(duel("open", "open"))
+    match_id = room.hall.matches.create(duel("open", "open"))
     await room.quiet()
     room.hall.meter.add(1_000 * S)
     eve = await room.connect("eve", takes_open_seats=True)

@@ -27,7 +27,7 @@ async def test_every_match_goes_on(room: Room) -> None:
     anna, bert = await room.connect("anna", max_matches=3), await room.connect("bert", max_matches=3)
     ids = [await room.started(duel(), anna, bert) for _ in range(3)]
     again = restarted(room)
-    assert again.hall.resume_all() == 3
+    assert again.hall.matches.resume_all() == 3
     await again.quiet()
     await again.connect("anna", max_matches=3)
     await again.connect("bert", max_matches=3)
@@ -41,7 +41,7 @@ async def test_every_match_goes_on(room: Room) -> None:
 async def test_the_same_question_is_put_again_with_the_same_cards(room: Room) -> None:
     match_id, _, bert = await begun(room)
     again = restarted(room)
-    again.hall.resume_all()
+    again.hall.matches.resume_all()
     await again.quiet()
     back = await again.connect("bert")
     assert (back.question.decision_id, back.question.legal) == (bert.question.decision_id, bert.question.legal)
@@ -58,7 +58,7 @@ async def test_what_is_played_after_a_restart_is_what_would_have_been_played(roo
     bert.answer()
     await room.quiet()
     again = restarted(room)
-    again.hall.resume_all()
+    again.hall.matches.resume_all()
     await again.connect("anna")
     await again.connect("bert")
     await again.play_out(match_id)
@@ -73,7 +73,7 @@ async def test_down_time_is_free(room: Room) -> None:
     match_id, _, _ = await begun(room)
     await room.pass_time(150 * MS)
     again = restarted(room)
-    again.hall.resume_all()
+    again.hall.matches.resume_all()
     back = await again.connect("bert")
     assert back.question.allowance_us == 200 * MS
     assert again.of_log(match_id, "match_resumed")
@@ -83,7 +83,7 @@ async def test_down_time_is_free(room: Room) -> None:
 async def test_a_clock_starts_only_when_its_agent_is_back(room: Room) -> None:
     match_id, _, _ = await begun(room)
     again = restarted(room)
-    again.hall.resume_all()
+    again.hall.matches.resume_all()
     await again.pass_time(20 * S)
     back = await again.connect("bert")
     assert back.question.allowance_us == 200 * MS
@@ -95,7 +95,7 @@ async def test_a_clock_starts_only_when_its_agent_is_back(room: Room) -> None:
 async def test_who_does_not_come_back_after_a_restart_is_replaced_when_the_grace_is_over(room: Room) -> None:
     match_id, _, _ = await begun(room)
     again = restarted(room)
-    again.hall.resume_all()
+    again.hall.matches.resume_all()
     await again.quiet()
     await again.connect("anna")
     await again.pass_time(30 * S - 1)
@@ -111,7 +111,7 @@ async def test_an_answer_that_was_stored_is_not_asked_for_again(room: Room) -> N
     bert.answer()
     await room.quiet()
     again = restarted(room)
-    again.hall.resume_all()
+    again.hall.matches.resume_all()
     back = await again.connect("bert")
     assert back.of("decision") == []
     first = await again.connect("anna")
@@ -121,12 +121,12 @@ async def test_an_answer_that_was_stored_is_not_asked_for_again(room: Room) -> N
 async def test_a_match_that_waits_for_its_agents_goes_on_waiting(room: Room) -> None:
     anna = await room.connect("anna")
     room.register("bert")
-    match_id = room.hall.create(duel())
+    match_id = room.hall.matches.create(duel())
     await room.quiet()
     anna.ready(match_id, b"7" * 32)
     await room.pass_time(29 * S)
     again = restarted(room)
-    again.hall.resume_all()
+    again.hall.matches.resume_all()
     await again.pass_time(29 * S)
     await again.connect("anna")
     bert = await again.connect("bert")
@@ -139,7 +139,7 @@ async def test_a_match_that_waits_for_its_agents_goes_on_waiting(room: Room) -> 
 
 async def test_a_match_that_was_just_created_goes_on(room: Room) -> None:
     """Killed after the commit of the creation and before that of its consequences."""
-    room.hall.create(duel("bot:first", "bot:first"))
+    room.hall.matches.create(duel("bot:first", "bot:first"))
     await room.until(lambda: bool(room.journal.matches()))
     [row] = room.journal.matches()
     first = room.journal.read(row.match_id)[0]
@@ -151,8 +151,8 @@ async def test_a_match_that_was_just_created_goes_on(room: Room) -> None:
         ]
     )
     again = Room(cut)
-    again.hall.resume_all()
-    await again.until(lambda: row.match_id not in again.hall.running)
+    again.hall.matches.resume_all()
+    await again.until(lambda: row.match_id not in again.hall.matches.running)
     assert again.check(row.match_id).ended
 
 
@@ -176,9 +176,9 @@ async def test_a_match_cut_after_any_commit_verifies_and_goes_on(room: Room) -> 
         for batch in batches[:end]:
             cut.commit(batch)
         again = Room(cut)
-        again.hall.resume_all()
+        again.hall.matches.resume_all()
         back = await again.connect("anna")
-        if match_id in again.hall.running and not again.table(match_id).match.seats[0].ready:
+        if match_id in again.hall.matches.running and not again.table(match_id).match.seats[0].ready:
             back.ready(match_id)
             await again.quiet()
         await again.play_out(match_id)
@@ -196,15 +196,15 @@ async def test_a_match_that_cannot_be_followed_does_not_hold_up_the_others(room:
         ]
     )
     again = restarted(room)
-    assert again.hall.resume_all() == 1
-    assert list(again.hall.running) == [match_id]
+    assert again.hall.matches.resume_all() == 1
+    assert list(again.hall.matches.running) == [match_id]
 
 
 async def test_two_restarts_are_as_good_as_one(room: Room) -> None:
     match_id, _, _ = await begun(room)
     for _ in range(3):
         again = restarted(room)
-        again.hall.resume_all()
+        again.hall.matches.resume_all()
         await again.quiet()
     await again.connect("anna")
     await again.connect("bert")

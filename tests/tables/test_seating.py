@@ -18,7 +18,7 @@ async def test_open_seats_go_to_whoever_has_waited_longest(room: Room) -> None:
     for name in ("cleo", "anna", "bert"):
         players[name] = await room.connect(name, takes_open_seats=True)
         await room.pass_time(S)
-    match_id = room.hall.create(duel("open", "open"))
+    match_id = room.hall.matches.create(duel("open", "open"))
     await room.quiet()
     assert [seat.name for seat in room.table(match_id).match.seats] == ["cleo", "anna"]
 
@@ -30,7 +30,7 @@ async def test_after_a_match_an_agent_stands_at_the_end_of_the_queue(room: Room)
     await room.pass_time(S)
     first = await room.started(duel("open", "bot:first"), anna)
     await room.play_out(first)
-    second = room.hall.create(duel("open", "bot:first"))
+    second = room.hall.matches.create(duel("open", "bot:first"))
     await room.quiet()
     assert room.table(second).match.seats[0].name == "bert"
 
@@ -38,14 +38,14 @@ async def test_after_a_match_an_agent_stands_at_the_end_of_the_queue(room: Room)
 async def test_an_open_seat_is_not_given_to_who_does_not_play_the_game(room: Room) -> None:
     await room.connect("anna", takes_open_seats=True, games=["regicide"])
     await room.connect("bert")
-    match_id = room.hall.create(duel("open", "bot:first"))
+    match_id = room.hall.matches.create(duel("open", "bot:first"))
     await room.quiet()
     assert room.table(match_id).match.filled_us is None
 
 
 async def test_one_agent_does_not_take_two_seats_of_a_match(room: Room) -> None:
     await room.connect("anna", takes_open_seats=True, max_matches=5)
-    match_id = room.hall.create(duel("open", "open"))
+    match_id = room.hall.matches.create(duel("open", "open"))
     await room.quiet()
     assert [seat.kind for seat in room.table(match_id).match.seats] == [
         match_pb2.SEAT_KIND_AGENT,
@@ -54,7 +54,7 @@ async def test_one_agent_does_not_take_two_seats_of_a_match(room: Room) -> None:
 
 
 async def test_an_open_seat_waits_for_who_comes_later(room: Room) -> None:
-    match_id = room.hall.create(duel("open", "bot:first"))
+    match_id = room.hall.matches.create(duel("open", "bot:first"))
     await room.pass_time(1_000 * S)
     anna = await room.connect("anna", takes_open_seats=True)
     assert [offered.match_id for offered in anna.of("match_offered")] == [match_id]
@@ -62,7 +62,7 @@ async def test_an_open_seat_waits_for_who_comes_later(room: Room) -> None:
 
 async def test_listings_show_who_took_an_open_seat_before_the_match_starts(room: Room) -> None:
     await room.connect("anna", takes_open_seats=True)
-    match_id = room.hall.create(duel("open", "open"))
+    match_id = room.hall.matches.create(duel("open", "open"))
     await room.quiet()
     row = room.journal.match(match_id)
     assert row is not None
@@ -71,7 +71,7 @@ async def test_listings_show_who_took_an_open_seat_before_the_match_starts(room:
 
 async def test_an_agent_is_offered_no_more_matches_than_it_takes(room: Room) -> None:
     anna, bert = await room.connect("anna", max_matches=2), await room.connect("bert", max_matches=9)
-    ids = [room.hall.create(duel()) for _ in range(4)]
+    ids = [room.hall.matches.create(duel()) for _ in range(4)]
     await room.quiet()
     assert [offered.match_id for offered in anna.of("match_offered")] == ids[:2]
     assert [offered.match_id for offered in bert.of("match_offered")] == ids[:2]
@@ -79,7 +79,7 @@ async def test_an_agent_is_offered_no_more_matches_than_it_takes(room: Room) -> 
 
 async def test_an_agent_that_connects_later_is_offered_no_more_matches_than_it_takes(room: Room) -> None:
     room.register("anna", "bert")
-    ids = [room.hall.create(duel()) for _ in range(4)]
+    ids = [room.hall.matches.create(duel()) for _ in range(4)]
     await room.quiet()
     anna = await room.connect("anna")
     assert [offered.match_id for offered in anna.of("match_offered")] == ids[:1]
@@ -87,7 +87,7 @@ async def test_an_agent_that_connects_later_is_offered_no_more_matches_than_it_t
 
 async def test_matches_beyond_the_agents_number_follow_as_others_end(room: Room) -> None:
     anna, bert = await room.connect("anna"), await room.connect("bert")
-    ids = [room.hall.create(duel()) for _ in range(3)]
+    ids = [room.hall.matches.create(duel()) for _ in range(3)]
     await room.quiet()
     for match_id in ids:
         anna.ready(match_id)
@@ -101,7 +101,7 @@ async def test_an_agent_that_is_only_busy_is_no_no_show(room: Room) -> None:
     anna, bert = await room.connect("anna"), await room.connect("bert", max_matches=9)
     clock = match_pb2.Clock(untimed=True)
     first = await room.started(duel(clock=clock), anna, bert)
-    second = room.hall.create(duel())
+    second = room.hall.matches.create(duel())
     await room.quiet()
     await room.pass_time(1_000 * S)
     assert room.table(second).match.state == WAITING
@@ -116,8 +116,8 @@ async def test_an_agent_that_is_only_busy_is_no_no_show(room: Room) -> None:
 async def test_a_busy_agent_is_not_blamed_for_another_that_does_not_get_ready(room: Room) -> None:
     room.register("anna", "bert", "cleo")
     clock = match_pb2.Clock(connect_ms=300_000)
-    first = room.hall.create(duel("bert", "cleo", clock=clock))
-    second = room.hall.create(duel("anna", "bert", clock=clock))
+    first = room.hall.matches.create(duel("bert", "cleo", clock=clock))
+    second = room.hall.matches.create(duel("anna", "bert", clock=clock))
     await room.quiet()
     anna = await room.connect("anna")
     assert [offered.match_id for offered in anna.of("match_offered")] == [second]
@@ -130,16 +130,16 @@ async def test_a_busy_agent_is_not_blamed_for_another_that_does_not_get_ready(ro
     [ruled] = room.of_log(second, "fault_ruled")
     assert (ruled.seat, ruled.kind) == (0, match_pb2.FAULT_KIND_START_TIMEOUT)
     assert room.check(second).ended
-    assert first in room.hall.running
+    assert first in room.hall.matches.running
 
 
 async def test_matches_whose_agents_wait_for_each_other_begin_one_after_the_other(room: Room) -> None:
     names = ("anna", "bert", "cleo")
     players = [await room.connect(name, takes_open_seats=True) for name in names]
     pairs = [("anna", "bert"), ("bert", "cleo"), ("cleo", "anna"), ("open", "anna"), ("open", "bert"), ("cleo", "open")]
-    ids = [room.hall.create(duel(*pair)) for pair in pairs]
+    ids = [room.hall.matches.create(duel(*pair)) for pair in pairs]
     async with asyncio.timeout(5):
-        while room.hall.running:
+        while room.hall.matches.running:
             await room.quiet()
             for player in players:
                 for offered in player.of("match_offered"):
@@ -147,20 +147,21 @@ async def test_matches_whose_agents_wait_for_each_other_begin_one_after_the_othe
                     if table is not None and not table.match.seats[offered.seat].ready:
                         player.ready(offered.match_id)
             await room.quiet()
-            await room.play_out(*[one for one in ids if one in room.hall.running and room.table(one).match.engine])
+            running = room.hall.matches.running
+            await room.play_out(*[one for one in ids if one in running and room.table(one).match.engine])
     assert {room.check(match_id).match.state for match_id in ids} == {match_pb2.MATCH_STATE_FINISHED}
 
 
 async def test_who_has_to_come_back_to_a_match_is_waited_for_by_no_other(room: Room) -> None:
     anna, bert = await room.connect("anna"), await room.connect("bert")
-    first = room.hall.create(duel())
+    first = room.hall.matches.create(duel())
     await room.quiet()
     anna.ready(first)
     bert.ready(first)
     await room.quiet()
     anna.gone()
     cleo = await room.connect("cleo")
-    room.hall.create(duel("anna", "cleo"))
+    room.hall.matches.create(duel("anna", "cleo"))
     await room.quiet()
     assert cleo.of("match_offered") == []
 
@@ -168,13 +169,13 @@ async def test_who_has_to_come_back_to_a_match_is_waited_for_by_no_other(room: R
 async def test_who_is_not_there_in_time_is_a_no_show_at_the_very_limit(room: Room) -> None:
     await room.connect("anna")
     room.register("bert")
-    match_id = room.hall.create(duel())
+    match_id = room.hall.matches.create(duel())
     await room.quiet()
     room.table(match_id)
     for player in room.players:
         player.ready(match_id)
     await room.pass_time(30 * S - 1)
-    assert match_id in room.hall.running
+    assert match_id in room.hall.matches.running
     await room.pass_time(1)
     [ruled] = room.of_log(match_id, "fault_ruled")
     assert (ruled.seat, ruled.kind) == (1, match_pb2.FAULT_KIND_NO_SHOW)
@@ -196,7 +197,7 @@ async def test_practice_leaves_alone_whom_a_match_waits_for() -> None:
     anna, bert = await room.connect("anna"), await room.connect("bert")
     first = await room.started(duel(clock=match_pb2.Clock(untimed=True)), anna, bert)
     room.register("cleo")
-    second = room.hall.create(duel("anna", "cleo"))
+    second = room.hall.matches.create(duel("anna", "cleo"))
     cleo = await room.connect("cleo", takes_open_seats=True)
     assert cleo.of("match_offered") == []
     await room.play_out(first)
@@ -239,7 +240,7 @@ async def test_practice_is_for_nobody_whose_credential_was_just_revoked() -> Non
 async def test_a_declined_match_never_starts(room: Room) -> None:
     anna = await room.connect("anna")
     await room.connect("bert")
-    match_id = room.hall.create(duel())
+    match_id = room.hall.matches.create(duel())
     await room.quiet()
     anna.leave()
     await room.quiet()
@@ -250,7 +251,7 @@ async def test_a_declined_match_never_starts(room: Room) -> None:
 async def test_a_cancelled_match_ends_without_a_result_and_shows_its_secret(room: Room) -> None:
     anna, bert = await room.connect("anna"), await room.connect("bert")
     match_id = await room.started(duel(), anna, bert)
-    room.hall.cancel(match_id, "it rains")
+    room.hall.matches.cancel(match_id, "it rains")
     await room.quiet()
     [ended] = room.of_log(match_id, "match_ended")
     assert (ended.result.reason, ended.note) == (match_pb2.END_REASON_CANCELLED, "it rains")

@@ -17,7 +17,7 @@ def create(room: Room, *isolation: str) -> None:
         tournament_id="cup", commitment="ab" * 32, board=1, isolation=isolation or ("process", "process")
     )
     origin = creation.Origin(ONE, ONE, bytes(32), tournament=table)
-    room.hall.create_table(duel(clock=CLOCK, options={"deals": 4}), origin)
+    room.hall.matches.create_table(duel(clock=CLOCK, options={"deals": 4}), origin)
 
 
 async def begun(room: Room, *isolation: str) -> None:
@@ -33,7 +33,7 @@ async def begun(room: Room, *isolation: str) -> None:
 
 async def after_a_restart(room: Room) -> Room:
     again = restarted(room)
-    assert again.hall.resume_all() == 1
+    assert again.hall.matches.resume_all() == 1
     await again.quiet()
     return again
 
@@ -47,7 +47,7 @@ async def test_however_long_the_programs_take_no_time_runs(room: Room) -> None:
     await again.pass_time(1_000 * S)
     await again.connect("bert")
     assert again.log(ONE) == before
-    again.hall.wake(ONE)
+    again.hall.matches.wake(ONE)
     await again.quiet()
     await again.play_out(ONE)
     assert again.of_log(ONE, "fault_ruled") == again.of_log(ONE, "seat_replaced") == []
@@ -61,7 +61,7 @@ async def test_nobody_is_asked_before_and_all_of_the_allowance_is_left_then(room
     anna, bert = await again.connect("anna"), await again.connect("bert")
     assert anna.got == bert.got == []
     await again.pass_time(S)
-    again.hall.wake(ONE)
+    again.hall.matches.wake(ONE)
     await again.quiet()
     assert anna.kinds() == ["match_offered"]
     assert bert.kinds() == ["match_offered", "decision"]
@@ -73,7 +73,7 @@ async def test_who_does_not_come_all_the_same_has_the_grace_from_then_on(room: R
     again = await after_a_restart(room)
     await again.connect("anna")
     await again.pass_time(1_000 * S)
-    again.hall.wake(ONE)
+    again.hall.matches.wake(ONE)
     await again.quiet()
     await again.pass_time(30 * S - 1)
     assert again.of_log(ONE, "seat_replaced") == []
@@ -88,7 +88,7 @@ async def test_a_match_that_had_not_begun_is_offered_once_it_is_woken(room: Room
     await again.pass_time(1_000 * S)
     anna, bert = await again.connect("anna"), await again.connect("bert")
     assert anna.got == bert.got == []
-    again.hall.wake(ONE)
+    again.hall.matches.wake(ONE)
     await again.quiet()
     assert (anna.kinds(), bert.kinds()) == (["match_offered"], ["match_offered"])
 
@@ -99,7 +99,7 @@ async def test_a_program_that_ends_before_it_has_come_is_not_ruled_on(room: Room
     again.hall.crashed("id-anna")
     await again.quiet()
     assert again.of_log(ONE, "fault_ruled") == []
-    again.hall.wake(ONE)
+    again.hall.matches.wake(ONE)
     await again.quiet()
     again.hall.crashed("id-anna")
     await again.quiet()
@@ -110,10 +110,10 @@ async def test_it_can_be_cancelled_while_it_stands_still(room: Room) -> None:
     await begun(room)
     again = await after_a_restart(room)
     await again.connect("anna")
-    again.hall.cancel(ONE, "")
+    again.hall.matches.cancel(ONE, "")
     await again.quiet()
-    assert again.hall.running == {}
-    again.hall.wake(ONE)
+    assert again.hall.matches.running == {}
+    again.hall.matches.wake(ONE)
     assert again.check(ONE).ended
 
 
@@ -121,7 +121,7 @@ async def test_it_stands_still_again_after_one_more_restart(room: Room) -> None:
     await begun(room)
     again = await after_a_restart(await after_a_restart(room))
     assert again.of_log(ONE, "match_resumed") == []
-    again.hall.wake(ONE)
+    again.hall.matches.wake(ONE)
     await again.quiet()
     assert len(again.of_log(ONE, "match_resumed")) == 1
 
@@ -134,6 +134,6 @@ async def test_a_match_without_programs_goes_on_at_once(room: Room) -> None:
 
 async def test_a_match_that_is_played_is_not_woken(room: Room) -> None:
     await begun(room)
-    room.hall.wake(ONE)
+    room.hall.matches.wake(ONE)
     await room.quiet()
     assert room.of_log(ONE, "match_resumed") == []

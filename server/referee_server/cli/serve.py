@@ -99,7 +99,7 @@ async def _serve(data: DataFolder, settings: ServiceSettings) -> None:
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             asyncio.get_running_loop().add_signal_handler(number, _tell_standing, service)
         await _first(stop.wait(1), service.hall.stopped.wait())
-        _log.info("stopping", running=len(service.hall.running))
+        _log.info("stopping", running=len(service.hall.matches.running))
         if service.hall.committer.failed is None:
             # The first signal drains; a second one does not wait.
             await _first(service.drain(), stop.wait(2))
@@ -145,7 +145,7 @@ def _tell_standing(service: Service) -> None:
     hall = service.hall
     _log.info(
         "standing",
-        matches=len(hall.running),
+        matches=len(hall.matches.running),
         agents=len(hall.presence.sessions),
         lateness_ms=hall.meter.total_us() // 1_000,
         storage_away=hall.committer.stalled,

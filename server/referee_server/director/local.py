@@ -103,7 +103,7 @@ class LocalExecutor:
         said = False
         while True:
             with contextlib.suppress(RefusedError):
-                agent_id = self._hall.find_agent(name).agent_id
+                agent_id = self._hall.roster.find(name).agent_id
                 if self._hall.presence.session_of(agent_id) is not None:
                     return agent_id
             if not said:
@@ -177,21 +177,21 @@ class LocalExecutor:
         origin = Origin(order.match_id, order.deal_id, order.secret, given=order.unsealed, tournament=tournament)
         while True:
             try:
-                self._hall.create_table(asked, origin)
+                self._hall.matches.create_table(asked, origin)
             except RefusedError as error:
                 if error.reason not in _NOT_NOW:
                     raise ExecutorError(error.message) from None
                 await asyncio.sleep(_STORAGE_LOOK_S)  # until there is space again, or the end of the process
             else:
                 break
-        self._hall.wake(order.match_id)
+        self._hall.matches.wake(order.match_id)
         for program in seated.values():
             if program.failure:
                 self._hall.absent(order.match_id, program.agent_id)
 
     async def _end_of(self, match_id: str) -> None:
         """Waits until a match has ended and its end is stored."""
-        while match_id in self._hall.running:
+        while match_id in self._hall.matches.running:
             done = self._ends.get(match_id)
             if done is None:
                 done = self._ends[match_id] = asyncio.get_running_loop().create_future()
@@ -223,7 +223,7 @@ class LocalExecutor:
         """See `Executor.cancel`."""
         for match_id in match_ids:
             with contextlib.suppress(RefusedError):
-                self._hall.cancel(match_id, "the tournament has ended")
+                self._hall.matches.cancel(match_id, "the tournament has ended")
 
     async def close(self) -> None:
         """See `Executor.close`."""

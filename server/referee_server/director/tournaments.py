@@ -83,7 +83,7 @@ class Tournaments:
 
     def begun(self, match_ids: Sequence[str]) -> set[str]:
         """See `Ledger.begun`."""
-        return self._hall.running.keys() & set(match_ids)
+        return self._hall.matches.running.keys() & set(match_ids)
 
     async def note(self, tournament_id: str, event: bytes, state: str) -> None:
         """See `Ledger.note`. Where the storage is away for now, waits until it is back."""
@@ -110,7 +110,7 @@ class Tournaments:
         """See `Ledger.reveal`."""
         for match_id in match_ids:
             try:
-                self._hall.reveal(match_id)
+                self._hall.matches.reveal(match_id)
             except (DamageError, LogError):
                 _log.error("match_damaged", match_id=match_id)  # what is left of it stays as it is
         await self._stored()

@@ -49,7 +49,7 @@ class MatchService:
         self._gate.check_host(caller)
         if len(request.request_id) > 64:
             raise _invalid("request_id", "a request id has at most 64 characters")
-        match_id = self._hall.create(request.spec, request.request_id)
+        match_id = self._hall.matches.create(request.spec, request.request_id)
         await self._hall.committer.settled()
         return pb.CreateMatchResponse(match=match_of(self._row(match_id)))
 
@@ -76,7 +76,7 @@ class MatchService:
         self._gate.check_host(caller)
         if len(request.note) > 200 or not request.note.isprintable():
             raise _invalid("note", "a note is at most 200 printable characters")
-        self._hall.cancel(request.match_id, request.note)
+        self._hall.matches.cancel(request.match_id, request.note)
         await self._hall.committer.settled()
         return pb.CancelMatchResponse(match=match_of(self._row(request.match_id)))
 
@@ -224,7 +224,7 @@ class _Watch:
             await asyncio.wait((follower,))
 
     def _behind_us(self, event: event_pb2.MatchEvent) -> int:
-        table = self._hall.running.get(self._request.match_id)
+        table = self._hall.matches.running.get(self._request.match_id)
         return table.now_us - event.match_time_us if table is not None else _DAY_MS * 1_000
 
     async def _follow(self, queue: asyncio.Queue[list[event_pb2.MatchEvent] | None], *, delayed: bool) -> None:

@@ -39,7 +39,7 @@ class RegistryService:
     async def RevokeAgent(self, request: pb.RevokeAgentRequest, caller: Caller) -> pb.RevokeAgentResponse:  # noqa: N802
         """Revokes an agent's credential."""
         self._gate.check_host(caller)
-        row = self._hall.find_agent(request.agent)
+        row = self._hall.roster.find(request.agent)
         self._hall.committer.store(AgentRevoked(row.agent_id))
         await self._hall.committer.settled()
         why = RefusedError(reason_pb.ERROR_REASON_CREDENTIAL_REVOKED, "this credential has been revoked")

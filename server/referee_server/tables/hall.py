@@ -1,10 +1,9 @@
-"""The hall: all tables and all agents' streams; who sits where, and what comes after what."""
+"""The hall: where matches and agents' streams meet; who is told of what, and what comes after what."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,32 +12,18 @@ import structlog
 from referee.v1 import agent_service_pb2 as agent_pb
 from referee.v1 import error_reason_pb2 as reason_pb
 from referee.v1 import match_pb2
-from referee_games import dealing, registry
-from referee_games.contract import shown
 from referee_server import failpoints
-from referee_server.journal import (
-    AgentRow,
-    EventsAdded,
-    Journal,
-    MatchAdded,
-    MatchRow,
-    StorageError,
-)
+from referee_server.journal import Journal, StorageError
 from referee_server.journal import LogError as DamageError
-from referee_server.match import inputs
 from referee_server.match.errors import RefusedError
-from referee_server.match.machine import Machine
-from referee_server.match.names import fold_name
-from referee_server.match.state import Match, begin
-from referee_server.match.verify import parse
-from referee_server.tables import creation, messages, revealing, seating
-from referee_server.tables.clock import Clock, Timer
+from referee_server.tables import messages, revealing, seating
+from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
 from referee_server.tables.entering import Entering
 from referee_server.tables.housekeeping import Housekeeper
 from referee_server.tables.lateness import LatenessMeter
+from referee_server.tables.matches import Matches
 from referee_server.tables.presence import Presence
-from referee_server.tables.resuming import resumable
 from referee_server.tables.roster import Roster
 from referee_server.tables.session import Session
 from referee_server.tables.steps import STEP_BUDGET_S, StepBudget
@@ -49,8 +34,6 @@ _log = structlog.get_logger(__name__)
 
 _ID_LENGTH: Final = 26
 _DRAIN_LOOK_S: Final = 0.01
-_REST_US: Final = 10_000_000
-"""How long an agent is left alone by practice after a match that it did not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +68,8 @@ class Hall:
         entering: agents that are asked for their share in the cards of a tournament.
         draining: whether the service is shutting down: nothing new is asked or started.
         presence: which agents are there.
+        matches: the matches being played, and what makes more of them.
+        seating: who sits where.
         on_ended: told the id of every match that has ended, once its end is stored; and of one that had to be let go.
         on_serving: told with False when the service cannot serve for now, and with True when it can again.
         stopped: set when the storage has failed; the service ends then.
@@ -117,7 +102,6 @@ class Hall:
             on_refused=self._match_refused,
         )
         self.roster = Roster(journal, self.committer, clock)
-        self.meter = LatenessMeter(clock, self._seat_everybody)
         self.steps = StepBudget(self.settings.step_budget_s)
         self.watchers = Watchers(clock, self.settings.watches)
         self.draining = False
@@ -127,13 +111,10 @@ class Hall:
         self.housekeeper = Housekeeper(journal, self.committer)
         self.presence = Presence(clock)
         self.entering = Entering(clock, self.presence.session_of)
-        self._random_bytes = random_bytes
-        self._tables: dict[str, Table] = {}
-        # Matches on their way to the journal, by request id.
-        self._coming: dict[str, Table] = {}
-        # When an agent that has given a seat back may be given it again.
-        self._rest_timer: Timer | None = None
-        self._practice_games = itertools.cycle(registry.names())
+        self.matches = Matches(self, random_bytes)
+        practice = seating.Practice(self.matches.create, random_bytes) if self.settings.practice else None
+        self.seating = seating.Seating(self, self.matches.running, self.presence.sessions, practice)
+        self.meter = LatenessMeter(clock, self.seating.seat_everybody)
 
     # What tables need of it.
 
@@ -165,10 +146,10 @@ class Hall:
 
     def reopened(self, table: Table) -> None:
         """Takes note that a seat of a match is open again, and that this is being stored."""
-        self.committer.then(self._seat_everybody, table.match_id)
+        self.committer.then(self.seating.seat_everybody, table.match_id)
 
     def _clear(self, table: Table) -> None:
-        self._tables.pop(table.match_id, None)
+        self.matches.running.pop(table.match_id, None)
         for watch in tuple(self.on_ended):
             watch(table.match_id)
         for seat in table.match.seats:
@@ -176,23 +157,21 @@ class Hall:
             if session is not None and session.tables.pop(table.match_id, None) is not None:
                 session.idle_since_us = self.clock.now_us()
                 if table.match.unstarted:
-                    # Who declines is not asked again at once, or it would go on for ever.
-                    session.rests_until_us = session.idle_since_us + _REST_US
-                    self.clock.call_at(session.rests_until_us, self._seat_everybody)
+                    self.seating.let_rest(session)
         if table.broken:
             # Some may have been given a seat in memory that was never theirs.
             for session in self.presence.sessions.values():
                 session.tables.pop(table.match_id, None)
         if not table.match.held_back:
             self.housekeeper.archive(table.match_id)
-        self._seat_everybody()
+        self.seating.seat_everybody()
 
     # The service as a whole.
 
     def start(self) -> int:
         """Takes up what the last run left, and begins to keep house; returns how many matches go on."""
         self.housekeeper.start()
-        return self.resume_all()
+        return self.matches.resume_all()
 
     def _storage_failed(self, error: StorageError) -> None:
         self.stopped.set()
@@ -201,19 +180,19 @@ class Hall:
 
     def _match_refused(self, match_id: str, error: Exception) -> None:
         """Ends a match of which the journal takes nothing as it is; where not even that can be stored, lets it go."""
-        table = self._tables.get(match_id)
+        table = self.matches.running.get(match_id)
         known = self.journal.match(match_id) is not None
         if table is None or not known or isinstance(error, DamageError) or not table.refused(error):
             # Like a match that cannot be resumed: it stays in the journal as it is, and the others are played on.
             _log.error("match_refused", match_id=match_id, error=type(error).__name__)
             if table is not None:
-                del self._tables[match_id]
+                del self.matches.running[match_id]
                 table.let_go()
                 for watch in tuple(self.on_ended):
                     watch(match_id)
             for session in self.presence.sessions.values():
                 session.tables.pop(match_id, None)
-            self.later(self._seat_everybody)
+            self.later(self.seating.seat_everybody)
 
     def _storage_stalled(self, stalled: bool) -> None:
         self.on_serving(not stalled)
@@ -225,152 +204,13 @@ class Hall:
         self.later(self._go_on)
 
     def _go_on(self) -> None:
-        for table in list(self._tables.values()):
+        for table in list(self.matches.running.values()):
             table.advance()
-        self._seat_everybody()
+        self.seating.seat_everybody()
 
     def _close_all(self, why: RefusedError) -> None:
         self.presence.close_all(why)
         self.watchers.close(why)
-
-    # Matches.
-
-    @property
-    def running(self) -> Mapping[str, Table]:
-        """The matches that have not ended, by id."""
-        return self._tables
-
-    def create(self, asked: match_pb2.MatchSpec, request_id: str = "") -> str:
-        """Creates a match and returns its id. A repeat with the same request id returns the first one's.
-
-        Raises:
-            RefusedError: the spec is not one, or the request id was used for another.
-        """
-        self.check_storage()
-        settled, options = self.steps.run(lambda: creation.settle(asked))
-        if request_id:
-            earlier = self._requested(request_id, asked, settled)
-            if earlier is not None:
-                return earlier
-        given = bool(asked.given_secret)
-        secret = asked.given_secret or self._random_bytes(dealing.SECRET_BYTES)
-        match_id = creation.id_from(asked, options) if given else creation.id_of(self._random_bytes(16))
-        if match_id in self._tables or (given and self.journal.match(match_id) is not None):
-            raise RefusedError(
-                reason_pb.ERROR_REASON_FIELD_INVALID,
-                f"this match has been played from the same secret: {match_id}",
-                field="spec.given_secret",
-            )
-        seats = creation.seats_of(settled, self.find_agent)
-        creation.seed_bots(seats, secret if given else self._random_bytes(dealing.SECRET_BYTES))
-        self._open(creation.Origin(match_id, match_id, secret, given=given), settled, seats, request_id)
-        return match_id
-
-    def create_table(self, asked: match_pb2.MatchSpec, origin: creation.Origin) -> None:
-        """Creates a match of a tournament, unless there is one of that id already.
-
-        Raises:
-            RefusedError: the spec is not one, or nothing can be stored.
-        """
-        self.check_storage()
-        if origin.match_id in self._tables or self.journal.match(origin.match_id) is not None:
-            return
-        settled, _ = self.steps.run(lambda: creation.settle(asked))
-        self._open(origin, settled, creation.seats_of(settled, self.find_agent), "")
-
-    def _open(
-        self,
-        origin: creation.Origin,
-        settled: match_pb2.MatchSpec,
-        seats: Sequence[match_pb2.Seat],
-        request_id: str,
-    ) -> None:
-        """Opens the table of a new match, and sends the match to the journal."""
-        match_id = origin.match_id
-        now_ns = self.clock.wall_ns()
-        event = creation.created(origin, settled, seats, now_ns)
-        match = self.steps.run(lambda: begin(event))
-        table = Table(self, Machine(match, origin.secret), settled.label, now_ns)
-        self._tables[match_id] = table
-        failpoints.hit("match.create")
-        self.committer.store(
-            MatchAdded(
-                match_id=match_id,
-                game=settled.game,
-                request_id=request_id,
-                secret=origin.secret,
-                summary=table.summary().SerializeToString(),
-                create_time_ms=now_ns // 10**6,
-                state="WAITING",
-            )
-        )
-        self.committer.store(EventsAdded(match_id, (event.SerializeToString(),)))
-        _log.info("match_created", match_id=match_id, game=settled.game, label=settled.label)
-        if request_id:
-            self._coming[request_id] = table
-            self.committer.then(lambda: self._coming.__delitem__(request_id))
-        # Nothing of the match leaves before its creation is stored.
-        self.committer.then(lambda: failpoints.hit("match.created"))
-        self.committer.then(table.begin, match_id)
-        self.committer.then(self._seat_everybody)
-
-    def _requested(self, request_id: str, asked: match_pb2.MatchSpec, settled: match_pb2.MatchSpec) -> str | None:
-        """Returns the match that a request id has brought about already; refuses when that was another request."""
-        coming = self._coming.get(request_id)
-        row = self.journal.match_by_request(request_id) if coming is None else None
-        if coming is not None:
-            match_id, created, secret = coming.match_id, coming.match.created, coming.machine.secret
-        elif row is not None:
-            match_id, secret = row.match_id, self.journal.secret(row.match_id)
-            created = parse(self.journal.read(match_id, limit=1))[0].match_created
-        else:
-            return None
-        if not creation.is_repeat(created, secret, asked, settled):
-            raise RefusedError(reason_pb.ERROR_REASON_REQUEST_ID_REUSED, "that request id was used for another request")
-        return match_id
-
-    def find_agent(self, name: str) -> AgentRow:
-        """Returns the agent with that id or name.
-
-        Raises:
-            RefusedError: AGENT_UNKNOWN.
-        """
-        row = self.journal.agent(name) or self.journal.agent_by_name(fold_name(name))
-        if row is None or row.revoked:
-            raise RefusedError(
-                reason_pb.ERROR_REASON_AGENT_UNKNOWN,
-                f"there is no agent {shown(name)}; an agent is known once it has connected",
-                agent=shown(name),
-            )
-        return row
-
-    def cancel(self, match_id: str, note: str) -> None:
-        """Ends a match without a result.
-
-        Raises:
-            RefusedError: MATCH_UNKNOWN or MATCH_OVER.
-        """
-        self.check_storage()
-        table = self._tables.get(match_id)
-        if table is None or table.match.over or table.broken:
-            if table is None and self.journal.match(match_id) is None:
-                raise creation.unknown_match(match_id)
-            raise RefusedError(reason_pb.ERROR_REASON_MATCH_OVER, "the match has ended", match_id=shown(match_id))
-        table.feed(inputs.Stop(match_pb2.END_REASON_CANCELLED, note))
-
-    def reveal(self, match_id: str) -> None:
-        """Reveals what was held back of a match that has ended, if it was and that has not been done yet.
-
-        Raises:
-            LogError: its log is damaged.
-            StorageError: the storage failed.
-        """
-        row = self.journal.match(match_id)
-        records = revealing.reveal(self.journal, row) if row is not None else []
-        for record in records:
-            self.committer.store(record)
-        if records:
-            self.committer.then(lambda: self.housekeeper.archive(match_id), match_id)
 
     def check_storage(self) -> None:
         """Refuses when nothing can be stored (STORAGE)."""
@@ -378,51 +218,6 @@ class Hall:
             raise RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
         if self.committer.failed is not None or self.committer.stalled:
             raise RefusedError(reason_pb.ERROR_REASON_STORAGE, "the journal cannot be written for now")
-
-    def resume_all(self) -> int:
-        """Takes up every match that was being played when the service last ended; returns how many."""
-        count = 0
-        for row, match in resumable(self.journal, self.steps):
-            try:
-                self._resume(row, match)
-            except Exception:
-                # It stays in the journal as it is. Whatever is wrong with one match, the others are played on.
-                self._tables.pop(row.match_id, None)
-                _log.exception("match_not_resumed", match_id=row.match_id)
-                continue
-            count += 1
-        failpoints.hit("start.resumed")
-        return count
-
-    def _resume(self, row: MatchRow, match: Match) -> None:
-        machine = Machine(match, self.journal.secret(row.match_id))
-        label = match_pb2.Match.FromString(row.summary).label
-        table = Table(self, machine, label, row.create_time_ms * 10**6)
-        failpoints.hit("start.resume")
-        self._tables[row.match_id] = table
-        if any(match.created.tournament.isolation):
-            table.sleep()  # programs that this referee starts play there: who goes on with the tournament wakes it
-        else:
-            self._take_up(table)
-
-    def _take_up(self, table: Table) -> None:
-        now_ns = self.clock.wall_ns()
-        table.resume(now_ns // 10**9, now_ns % 10**9)
-
-    def wake(self, match_id: str) -> None:
-        """Goes on with a match that stood still until its programs were started; without effect on any other."""
-        table = self._tables.get(match_id)
-        if table is None or not table.asleep or table.match.over:
-            return
-        self._take_up(table)
-        for agent_id in {seat.agent_id for seat in table.match.seats}:
-            self.committer.then(lambda agent_id=agent_id: self._attach_to(table, agent_id), match_id)  # type: ignore[misc]
-        self.committer.then(self._seat_everybody, match_id)
-
-    def _attach_to(self, table: Table, agent_id: str) -> None:
-        session = self.session_of(agent_id)
-        if session is not None:
-            table.attach(session)
 
     # Streams.
 
@@ -454,14 +249,14 @@ class Hall:
             return
         self.presence.attached(session)
         self.entering.attached(agent_id)
-        for table in list(self._tables.values()):
+        for table in list(self.matches.running.values()):
             if table.seats_of(agent_id):
                 table.attach(session)
             elif session.positions.pop(table.match_id, None) is not None:
                 self.committer.tell(session, messages.not_playing(table.match_id))
-        self._seat_everybody()
+        self.seating.seat_everybody()
         # What ends from now on is told by its table.
-        for match_id in [match_id for match_id in session.positions if match_id not in self._tables]:
+        for match_id in [match_id for match_id in session.positions if match_id not in self.matches.running]:
             self._tell_ended(session, match_id)
             await asyncio.sleep(0)  # there may be many
 
@@ -493,12 +288,12 @@ class Hall:
 
     def crashed(self, agent_id: str) -> None:
         """Rules on an agent whose process the referee started and has seen end."""
-        for table in list(self._tables.values()):
+        for table in list(self.matches.running.values()):
             table.accuse(agent_id, match_pb2.FAULT_KIND_CRASH)
 
     def absent(self, match_id: str, agent_id: str) -> None:
         """Takes note that an agent does not come to a match, because its program could not be started."""
-        table = self._tables.get(match_id)
+        table = self.matches.running.get(match_id)
         if table is not None:
             self.committer.then(lambda: table.absent(agent_id))
 
@@ -511,7 +306,7 @@ class Hall:
     def shut_out(self, agent_id: str, why: RefusedError) -> None:
         """Ends all that an agent has here, since it may not come back: nobody waits for it where others can play."""
         self.end_stream(agent_id, why)
-        for table in list(self._tables.values()):
+        for table in list(self.matches.running.values()):
             table.forsake(agent_id)
 
     def detach(self, session: Session) -> None:
@@ -529,37 +324,6 @@ class Hall:
         """Takes an agent's goodbye: no more matches, and no coming back to those at play."""
         session.left = True
         self.detach(session)
-
-    # Seating.
-
-    def _seat_everybody(self) -> None:
-        """Offers matches to agents that have room, fills open seats, and seats the idle for practice."""
-        if self.committer.failed is not None or self.halted or self.meter.late:
-            return
-        if self._rest_timer is not None:
-            self._rest_timer.cancel()
-            self._rest_timer = None
-        room = seating.Room(self.presence.sessions, self._tables.values())
-        for table in list(self._tables.values()):
-            seating.seat_agents(table, room)
-        if room.rests_us:
-            self._rest_timer = self.clock.call_at(self.clock.now_us() + min(room.rests_us), self._seat_everybody)
-        if self.settings.practice:
-            for session in sorted(self.presence.sessions.values(), key=lambda one: one.idle_since_us):
-                rested = self.clock.now_us() >= session.rests_until_us
-                idle = not session.tables and session.agent_id not in room.awaited
-                if idle and session.hello.takes_open_seats and session.has_room and rested:
-                    self._practise(session)
-
-    def _practise(self, session: Session) -> None:
-        asked = seating.practice_match(session, self._practice_games, self._random_bytes(1)[0])
-        if asked is None:
-            return
-        try:
-            match_id = self.create(asked)
-        except RefusedError:
-            return  # its credential has been revoked a moment ago
-        session.tables[match_id] = self._tables[match_id]
 
     async def drain(self, grace_s: float) -> None:
         """Asks nothing new, tells the agents so, and waits for the answers to what is open.
@@ -591,8 +355,7 @@ class Hall:
         """
         self.draining = True
         self.meter.close()
-        if self._rest_timer is not None:
-            self._rest_timer.cancel()
+        self.seating.close()
         failpoints.hit("stop.close")
         why = RefusedError(reason_pb.ERROR_REASON_DRAINING, "the referee is shutting down; try again later")
         self._close_all(why)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from referee.v1 import error_reason_pb2 as reason_pb
+from referee_games.contract import shown
 from referee_server.journal import AgentAdded, AgentRow, Journal
 from referee_server.match.errors import RefusedError
 from referee_server.match.names import check_name, fold_name
@@ -33,6 +34,21 @@ class Roster:
         """Tells whether an agent has that name, or one that reads the same."""
         folded = fold_name(name)
         return folded in self._coming_names or self._journal.agent_by_name(folded) is not None
+
+    def find(self, name: str) -> AgentRow:
+        """Returns the agent with that id or name, once it is stored.
+
+        Raises:
+            RefusedError: AGENT_UNKNOWN.
+        """
+        row = self._journal.agent(name) or self._journal.agent_by_name(fold_name(name))
+        if row is None or row.revoked:
+            raise RefusedError(
+                reason_pb.ERROR_REASON_AGENT_UNKNOWN,
+                f"there is no agent {shown(name)}; an agent is known once it has connected",
+                agent=shown(name),
+            )
+        return row
 
     def register(self, agent_id: str, name: str, credential_hash: bytes) -> AgentRow:
         """Registers an agent with the next commit. From now on nobody else gets its name or its credential.

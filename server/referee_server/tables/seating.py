@@ -2,19 +2,106 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from referee.v1 import match_pb2
 from referee_games import registry
 from referee_server.match import inputs, spec
+from referee_server.match.errors import RefusedError
 from referee_server.match.state import OPEN, WAITING
+from referee_server.tables.clock import Timer
+from referee_server.tables.host import Host
 from referee_server.tables.session import Session
 from referee_server.tables.table import Table
 
 _LABEL: Final = "practice"
 _BOT: Final = "greedy"
+_REST_US: Final = 10_000_000
+"""How long an agent is left alone by practice after a match that it did not start."""
+
+
+class Practice:
+    """Makes matches against house bots for agents that have nothing else to play."""
+
+    def __init__(self, create: Callable[[match_pb2.MatchSpec], str], random_bytes: Callable[[int], bytes]) -> None:
+        """Begins with the first of the games.
+
+        Args:
+            create: creates a match and returns its id, or refuses.
+            random_bytes: the operating system's generator.
+        """
+        self._create = create
+        self._random_bytes = random_bytes
+        self._games = itertools.cycle(registry.names())
+
+    def match_for(self, session: Session) -> str | None:
+        """Creates a match for an agent and returns its id; None if there is none that it could play."""
+        asked = practice_match(session, self._games, self._random_bytes(1)[0])
+        if asked is None:
+            return None
+        try:
+            return self._create(asked)
+        except RefusedError:
+            return None  # its credential has been revoked a moment ago
+
+
+class Seating:
+    """Sees to it that whoever has room gets a seat, each time that somebody comes, goes, ends or has rested."""
+
+    def __init__(
+        self, host: Host, tables: Mapping[str, Table], sessions: Mapping[str, Session], practice: Practice | None
+    ) -> None:
+        """Begins to be asked.
+
+        Args:
+            host: the hall.
+            tables: the matches that have not ended, by id.
+            sessions: the streams, by agent.
+            practice: makes matches for idle agents that take open seats; None if they are left idle.
+        """
+        self._host = host
+        self._tables = tables
+        self._sessions = sessions
+        self._practice = practice
+        # When an agent that has given a seat back may be given it again.
+        self._timer: Timer | None = None
+
+    def seat_everybody(self) -> None:
+        """Offers matches to agents that have room, fills open seats, and seats the idle for practice."""
+        host = self._host
+        if host.committer.failed is not None or host.halted or host.meter.late:
+            return
+        self.close()
+        room = Room(self._sessions, self._tables.values())
+        for table in list(self._tables.values()):
+            seat_agents(table, room)
+        if room.rests_us:
+            self._timer = host.clock.call_at(host.clock.now_us() + min(room.rests_us), self.seat_everybody)
+        if self._practice is not None:
+            self._practise(self._practice, room)
+
+    def _practise(self, practice: Practice, room: Room) -> None:
+        for session in sorted(self._sessions.values(), key=lambda one: one.idle_since_us):
+            rested = self._host.clock.now_us() >= session.rests_until_us
+            idle = not session.tables and session.agent_id not in room.awaited
+            if idle and session.hello.takes_open_seats and session.has_room and rested:
+                match_id = practice.match_for(session)
+                if match_id is not None:
+                    session.tables[match_id] = self._tables[match_id]
+
+    def let_rest(self, session: Session) -> None:
+        """Makes no practice match for an agent that is idle now, for a while: who declines would be asked for ever."""
+        session.rests_until_us = session.idle_since_us + _REST_US
+        self._host.clock.call_at(session.rests_until_us, self.seat_everybody)
+
+    def close(self) -> None:
+        """Waits for nobody to have rested."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class Room:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 from uuid import uuid4
 
 import structlog
@@ -20,14 +20,12 @@ from referee_server.match.verify import parse, replay
 from referee_server.tables import messages
 from referee_server.tables.answers import judge
 from referee_server.tables.asking import Asking
-from referee_server.tables.clock import Clock, Timer
-from referee_server.tables.committer import Committer
+from referee_server.tables.clock import Timer
 from referee_server.tables.feed import Feed
-from referee_server.tables.lateness import LatenessMeter
+from referee_server.tables.host import Host
 from referee_server.tables.owed import LIMITING, Owed
 from referee_server.tables.rates import LOSSES_BORNE
 from referee_server.tables.session import Session
-from referee_server.tables.steps import StepBudget
 
 _log = structlog.get_logger(__name__)
 
@@ -41,37 +39,6 @@ _CHOICES_A_TURN: Final = 64
 """How many choices of house bots one match makes before others get their turn of the loop."""
 _MOST_EVENTS: Final = MAX_EVENTS - 1_000
 """A match as long as this is stopped: the journal would refuse what follows, and with it the commit of all matches."""
-
-
-class Host(Protocol):
-    """What a table needs of the hall it stands in."""
-
-    clock: Clock
-    committer: Committer
-    meter: LatenessMeter
-    steps: StepBudget
-
-    @property
-    def halted(self) -> bool:
-        """Whether nothing new is asked: the referee shuts down, or its storage is away."""
-
-    def session_of(self, agent_id: str) -> Session | None:
-        """Returns the agent's stream, if it has one."""
-
-    def ended(self, table: Table) -> None:
-        """Takes note that a match has ended and its end is being stored."""
-
-    def reopened(self, table: Table) -> None:
-        """Takes note that a seat of a match is open again, and that this is being stored."""
-
-    def stored_events(self, match_id: str) -> list[bytes]:
-        """Returns the events of a match that are committed."""
-
-    def digest(self, match_id: str) -> bytes:
-        """Returns the digest of a match's committed events."""
-
-    def later(self, callback: Callable[[], None]) -> None:
-        """Calls back in a later turn of the loop."""
 
 
 class Table:

@@ -43,7 +43,7 @@ async def _play(service: Service, agent: Agent, setting: Setting) -> None:
     count = 2 if setting.quick else 16
     waiting = [_create(service, agent, game, number, setting) for game in games for number in range(count)]
     until = time.monotonic() + 60 + len(waiting) * setting.answer_s * 12
-    while any(match_id in service.hall.running for match_id in waiting):
+    while any(match_id in service.hall.matches.running for match_id in waiting):
         await asyncio.sleep(_LOOK_S)
         if agent.exit is not None:
             raise Wrong(f"its process ended {agent.how()}", "stay until told to end")
@@ -58,7 +58,7 @@ async def _session(service: Service, agent: Agent, setting: Setting) -> Session:
     until = time.monotonic() + setting.start_s
     while time.monotonic() < until:
         try:
-            row = service.hall.find_agent(agent.name)
+            row = service.hall.roster.find(agent.name)
         except RefusedError:
             pass
         else:
@@ -86,7 +86,7 @@ def _create(service: Service, agent: Agent, game: str, number: int, setting: Set
             spec.seats.add(agent=agent.name)
         else:
             spec.seats.add(bot=_BOTS[place % len(_BOTS)], bot_seed=number)
-    return service.hall.create(spec)
+    return service.hall.matches.create(spec)
 
 
 def _judge(events: list[event_pb2.MatchEvent]) -> None:
