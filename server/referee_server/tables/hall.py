@@ -16,15 +16,17 @@ from referee_server import failpoints
 from referee_server.journal import Journal, StorageError
 from referee_server.journal import LogError as DamageError
 from referee_server.match.errors import RefusedError
-from referee_server.tables import messages, revealing, seating
+from referee_server.tables import messages, revealing
 from referee_server.tables.clock import Clock
 from referee_server.tables.committer import Committer
 from referee_server.tables.entering import Entering
 from referee_server.tables.housekeeping import Housekeeper
 from referee_server.tables.lateness import LatenessMeter
 from referee_server.tables.matches import Matches
+from referee_server.tables.practice import Practice
 from referee_server.tables.presence import Presence
 from referee_server.tables.roster import Roster
+from referee_server.tables.seating import Seating
 from referee_server.tables.session import Session
 from referee_server.tables.steps import STEP_BUDGET_S, StepBudget
 from referee_server.tables.table import Table
@@ -112,8 +114,8 @@ class Hall:
         self.presence = Presence(clock)
         self.entering = Entering(clock, self.presence.session_of)
         self.matches = Matches(self, random_bytes)
-        practice = seating.Practice(self.matches.create, random_bytes) if self.settings.practice else None
-        self.seating = seating.Seating(self, self.matches.running, self.presence.sessions, practice)
+        practice = Practice(self.matches.create, random_bytes) if self.settings.practice else None
+        self.seating = Seating(self, self.matches.running, self.presence.sessions, practice)
         self.meter = LatenessMeter(clock, self.seating.seat_everybody)
 
     # What tables need of it.
