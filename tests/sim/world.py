@@ -322,7 +322,7 @@ class World:
         if isinstance(payload, event_pb2.FaultRuled):
             if payload.kind == match_pb2.FAULT_KIND_TIMEOUT and not told.match.untimed:
                 table = self.referee.hall.matches.running.get(match_id)
-                had_us = event.match_time_us + table._epoch_us - told_us if table is not None else left_us
+                had_us = event.match_time_us + table.epoch_us - told_us if table is not None else left_us
                 check(
                     had_us < 0 or had_us >= left_us - self._slack_us, f"{key} timed out after {had_us} us of {left_us}"
                 )
@@ -351,7 +351,7 @@ class World:
         """Returns when the time of the open question of a match runs out."""
         table = self.referee.hall.matches.running.get(match_id) if self.referee is not None else None
         deadline_us = table.match.deadline_us if table is not None else None
-        return deadline_us + table._epoch_us if table is not None and deadline_us is not None else None
+        return deadline_us + table.epoch_us if table is not None and deadline_us is not None else None
 
     # Running.
 

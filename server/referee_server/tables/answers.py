@@ -20,7 +20,7 @@ def judge(table: Table, seat: int, answer: agent_pb.Answer, received_us: int, ve
         return
     deadline = table.match.deadline_us
     if deadline is not None and received_us >= deadline + table.lateness_us():
-        table.tick()
+        table.alarm.tick()
     match = table.match
     # An answer that was read before its question was put is a guess.
     put = match.actor == seat and match.offered_us is not None and match.offered_us <= received_us

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 from uuid import uuid4
 
@@ -16,24 +16,19 @@ from referee_server.journal import MAX_EVENTS, EventsAdded, SummaryChanged
 from referee_server.match import inputs
 from referee_server.match.machine import Machine
 from referee_server.match.state import WAITING, SeatState
-from referee_server.match.verify import parse, replay
 from referee_server.tables import messages
+from referee_server.tables.alarm import Alarm
 from referee_server.tables.answers import judge
 from referee_server.tables.asking import Asking
-from referee_server.tables.clock import Timer
-from referee_server.tables.feed import Feed
 from referee_server.tables.host import Host
 from referee_server.tables.owed import LIMITING, Owed
 from referee_server.tables.rates import LOSSES_BORNE
 from referee_server.tables.session import Session
+from referee_server.tables.stopping import Stopping
+from referee_server.tables.telling import Telling
 
 _log = structlog.get_logger(__name__)
 
-_RETRY_US: Final = 5_000_000
-"""How soon it is tried again to end a match whose rules fail, in microseconds; the next time after twice that."""
-_LONGEST_RETRY_US: Final = 3_600_000_000
-_RECHECK_US: Final = 10_000
-"""How soon a time limit that the referee may not enforce now is looked at again, in microseconds."""
 _ASKED_FOR: Final = (event_pb2.ANSWER_STATUS_ACCEPTED, event_pb2.ANSWER_STATUS_FAULTED)
 _CHOICES_A_TURN: Final = 64
 """How many choices of house bots one match makes before others get their turn of the loop."""
@@ -52,17 +47,15 @@ class Table:
         self.create_time_ns = create_time_ns
         self._host = host
         # Match time 0 on the service's clock; after a restart, such that match time goes on where it was.
-        self._epoch_us = host.clock.now_us() - machine.match.time_us
-        self._timer: Timer | None = None
-        self._timer_us: int | None = None
+        self.epoch_us = host.clock.now_us() - machine.match.time_us
         self._asking = Asking(host.clock, host.later, self.advance)
         self._bots: dict[int, bots.Bot] = {}
-        self._feeds: dict[int, Feed] = {}
         # Seats whose agents have not come back since the referee was started again.
         self._missing: set[int] = set()
         self._losses = [0] * len(machine.match.seats)
         self._owed = Owed(host.meter, len(machine.match.seats))
-        self._unsaid: list[Callable[[], None]] = []
+        self._telling = Telling(self, host)
+        self.alarm = Alarm(self, host, self._owed)
         self.asleep = False
         self.broken = False
         self._doubtful = False  # whether what is in memory is not to be trusted, not even that the match is over
@@ -71,7 +64,7 @@ class Table:
     @property
     def now_us(self) -> int:
         """Match time."""
-        return self._host.clock.now_us() - self._epoch_us
+        return self._host.clock.now_us() - self.epoch_us
 
     def seats_of(self, agent_id: str) -> list[int]:
         """Returns the seats of an agent."""
@@ -89,14 +82,11 @@ class Table:
         """Calls back once what was decided so far is stored, unless the journal refuses it."""
         self._host.committer.then(callback, self.match_id)
 
-    def _tell_later(self, session: Session, item: agent_pb.ServerItem) -> None:
-        self._host.committer.tell(session, item, self.match_id)
-
     # Inputs.
 
     def begin(self) -> None:
         """Goes on with what follows from the creation alone, now that it is stored: however long that took."""
-        self._epoch_us = self._host.clock.now_us() - self.match.time_us
+        self.epoch_us = self._host.clock.now_us() - self.match.time_us
         if self.match.filled_us is not None:
             self._owed.begin_limits()
         self._step(self.machine.begin)
@@ -108,7 +98,7 @@ class Table:
     def resume(self, seconds: int, nanos: int) -> None:
         """Takes the match up after a restart, at that wall time."""
         self.asleep = False
-        self._epoch_us = self._host.clock.now_us() - self.match.time_us
+        self.epoch_us = self._host.clock.now_us() - self.match.time_us
         if self.match.sequence == 1:
             # The referee went down before the creation could have its consequences.
             self.begin()
@@ -136,7 +126,7 @@ class Table:
         except inputs.NotNowError:
             raise
         except Exception:
-            self._break()
+            self.fail()
             return []
         self._took(events)
         self.advance()
@@ -155,15 +145,15 @@ class Table:
         told = [True]
         # Queued before it is known, so that it comes before the next question and before the end of the match.
         self._then(lambda: session.push(item) if told[0] else None)
-        judge(self, seat, answer, max(0, received_us - self._epoch_us), item.verdict)
+        judge(self, seat, answer, max(0, received_us - self.epoch_us), item.verdict)
         if self._doubtful:
             # That the match is over is told once it is so in the journal too.
             told[0] = False
-            self._unsaid.append(lambda: session.push(item))
+            self._telling.unsaid.append(lambda: session.push(item))
         elif item.verdict.status not in _ASKED_FOR:
             told[0] = may_reply()
         if item.verdict.asked_again:
-            self._guarded(lambda: self._tell_question(session, seat))
+            self._guarded(lambda: self._telling.question(session, seat))
 
     def accuse(self, agent_id: str, kind: match_pb2.FaultKind.ValueType) -> None:
         """Rules on what an agent did outside of its answers, where it still plays."""
@@ -202,8 +192,7 @@ class Table:
             if self.is_held(state):
                 session.tables[self.match_id] = self
             if self.is_offered(state):
-                self._tell_later(session, messages.match_offered(match, seat))
-                self._follow(session, seat)
+                self._telling.offered(session, seat)
             # Else it is offered when all have room for it, like any other.
             if state.gone_us is not None and not match.over:
                 self.feed(inputs.Regain(seat))
@@ -216,7 +205,7 @@ class Table:
         """Takes note that a stream has ended."""
         self._asking.lost(session)
         for seat in self.seats_of(session.agent_id):
-            self._feeds.pop(seat, None)
+            self._telling.feeds.pop(seat, None)
             state = self.match.seats[seat]
             if self.match.over or state.gone_us is not None or state.replaced:
                 continue
@@ -240,25 +229,15 @@ class Table:
     def _given_back(self, seat: int) -> None:
         """Lets the agent of a seat that is open again have nothing more to do with the match, and tells it so."""
         agent_id = self.match.seats[seat].former_id
-        feed = self._feeds.pop(seat, None)
-        if feed is not None:
-            feed.close()
+        self._telling.unfollow(seat)
         self._missing.discard(seat)
         self._losses[seat] = self.machine.stray_counts[seat] = 0
         session = self._host.session_of(agent_id)
         if session is not None and session.tables.pop(self.match_id, None) is not None:
             session.idle_since_us = self._host.clock.now_us()
             session.positions.pop(self.match_id, None)  # should it have the seat again, it begins anew
-            self._tell_later(session, messages.not_playing(self.match_id, seat))
+            self._telling.not_playing(session, seat)
         self._host.reopened(self)
-
-    def _follow(self, session: Session, seat: int) -> None:
-        """Sends the events to a stream that wants them: those it has missed, then new ones as they are stored."""
-        if session.hello.wants_events:
-            after = session.positions.get(self.match_id, 0)
-            feed = Feed(session, self.match_id, seat, self.match.game, after, self._host)
-            self._feeds[seat] = feed
-            self._host.committer.then(feed.start)
 
     def offer(self) -> None:
         """Offers the match to the agents that have not had it yet and are there. All of them must have room for it."""
@@ -272,8 +251,7 @@ class Table:
             self.feed(inputs.OfferSeat(seat.seat))
             if self._doubtful:
                 return
-            self._tell_later(session, messages.match_offered(self.match, seat.seat))
-            self._follow(session, seat.seat)
+            self._telling.offered(session, seat.seat)
 
     # What happens by itself.
 
@@ -289,7 +267,7 @@ class Table:
         try:
             act()
         except Exception:
-            self._break()
+            self.fail()
 
     def _advance(self) -> None:
         for _ in range(_CHOICES_A_TURN):
@@ -305,7 +283,7 @@ class Table:
             self._ask(seat)
         elif self.match.offered_us is None:
             self._asking.stop_waiting()  # what waited will not be asked
-        self._arm()
+        self.alarm.set(self.machine.wake_at())
 
     def _choose(self, seat: int, name: str, seed: int) -> None:
         bot = self._bots.get(seat)
@@ -344,12 +322,8 @@ class Table:
             self._owed.handed(self.now_us - offered_us)
 
     def _hand_over(self, session: Session, seat: int) -> None:
-        self._tell_question(session, seat)
+        self._telling.question(session, seat)
         self._asking.opened(session)
-
-    def _tell_question(self, session: Session, seat: int) -> None:
-        question = self._host.steps.run(lambda: messages.decision(self.match, seat, self.now_us))
-        self._tell_later(session, question)
 
     def _took(self, events: list[event_pb2.MatchEvent]) -> None:
         """Sends events to the journal and, once they are there, to the seats that want them."""
@@ -357,8 +331,8 @@ class Table:
             return
         match, committer = self.match, self._host.committer
         committer.store(EventsAdded(self.match_id, tuple([event.SerializeToString() for event in events])))
-        if self._feeds:
-            self._then(lambda: self._tell(events))
+        if self._telling.feeds:
+            self._then(lambda: self._telling.events(events))
         if match.offered_us is None:
             self._asking.closed()
         kinds = {event.WhichOneof("payload") for event in events}
@@ -378,15 +352,7 @@ class Table:
                 if event.HasField("seat_reopened"):
                     self._given_back(event.seat_reopened.seat)
         if match.sequence >= _MOST_EVENTS and not match.over:
-            self._break(f"the match is longer than a log may be ({MAX_EVENTS:,} events)")
-
-    def _tell(self, events: Sequence[event_pb2.MatchEvent]) -> None:
-        for seat, feed in tuple(self._feeds.items()):
-            try:
-                feed.tell(events)
-            except Exception:
-                del self._feeds[seat]
-                self._break()
+            self.fail(f"the match is longer than a log may be ({MAX_EVENTS:,} events)")
 
     def _end(self) -> None:
         match, committer = self.match, self._host.committer
@@ -394,91 +360,16 @@ class Table:
         state = match_pb2.MatchState.Name(match.state).removeprefix("MATCH_STATE_")
         final = match.revealed or not match.held_back
         committer.store(SummaryChanged(self.match_id, state, self.summary().SerializeToString(), final=final))
-        self._then(self._tell_over)
+        self._then(self._telling.over)
         self._host.ended(self)
 
     def _stop_waiting(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self.alarm.stop()
         self._asking.stop_waiting()
-
-    def _tell_over(self) -> None:
-        failpoints.hit("match.over")
-        match = self.match
-        assert match.result is not None
-        self._say_unsaid()
-        digest = self._host.digest(self.match_id)
-        for seat in match.seats:
-            session = self._host.session_of(seat.agent_id) if seat.agent_id else None
-            # Who came back with a match in mind is told, too, when it was not offered again before its end.
-            if session is not None and (self.match_id in session.tables or self.match_id in session.positions):
-                session.push(messages.match_over(self.match_id, seat.seat, match.result, digest))
-
-    def _say_unsaid(self) -> None:
-        for say in self._unsaid:
-            say()
-        self._unsaid.clear()
 
     def summary(self) -> match_pb2.Match:
         """Returns the match as lists show it; times and counts are added by whoever lists it."""
         return messages.summary(self.match, self.label)
-
-    # Time.
-
-    def _arm(self) -> None:
-        due = self.machine.wake_at()
-        if due == self._timer_us and self._timer is not None:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._timer_us = due
-        if due is not None and not self.broken:
-            self._timer = self._host.clock.call_at(due + self._epoch_us, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        if self.match.over or self.broken:
-            return
-        owed_us = self._owed_us()
-        if owed_us > 0:
-            # While the referee owes time nobody runs out of it; and an answer may be waiting to be read.
-            self._timer_us = None
-            self._timer = self._host.clock.call_at(self._host.clock.now_us() + owed_us, self._on_timer)
-            return
-        if self.match.state == WAITING and self._busy_seats():
-            self._wait_for_busy()
-        else:
-            self.tick()
-
-    def _busy_seats(self) -> bool:
-        """Tells whether an agent is here that only has no room for the match yet: nobody is to blame for that."""
-        return self.match.filled_us is not None and any(
-            not seat.ready and seat.offered_us is None and self._host.session_of(seat.agent_id) is not None
-            for seat in self.match.seats
-        )
-
-    def _wait_for_busy(self) -> None:
-        """Lets the match wait for its turn. Who has been offered it has to be ready in time all the same."""
-        match = self.match
-        wake_us = self.now_us + match.created.spec.clock.connect_ms * 1_000
-        for seat in match.seats:
-            limit_us = match.limit_us(seat)
-            if limit_us is None or (seat.offered_us is None and not match.may_reopen(seat)):
-                continue
-            limit_us += self._owed.limits_us()
-            if self.now_us < limit_us:
-                wake_us = min(wake_us, limit_us)
-            elif match.may_reopen(seat):
-                self.tick()  # which begins with such a seat
-                return
-            else:
-                # A tick would name the first seat that is not ready, which may be a busy one; this outcome is the same.
-                self.feed(inputs.Decline(seat.seat))
-                return
-        self._timer_us = None
-        self._timer = self._host.clock.call_at(wake_us + self._epoch_us, self._on_timer)
 
     def lateness_us(self) -> int:
         """Returns by how much the referee was late since the question that is open was put."""
@@ -486,41 +377,22 @@ class Table:
             return 0
         return self._owed.lateness_us(self.now_us - self.match.offered_us)
 
-    def _owed_us(self) -> int:
-        """Returns for how long at least no time limit is enforced: the referee was late, or is halted."""
-        if self._host.halted:
-            return _RECHECK_US
-        deadline, due = self.match.deadline_us, self.machine.wake_at()
-        if deadline is not None and self.now_us >= deadline:
-            return deadline + self.lateness_us() - self.now_us
-        # Who comes, or comes back, may be waiting to be let in.
-        return due + self._owed.limits_us() - self.now_us if due is not None else 0
-
-    def tick(self) -> None:
-        """Takes note that time has passed."""
-        try:
-            self.feed(inputs.Tick(self.lateness_us()))
-        except inputs.NotNowError:
-            # Nothing has run out yet: what was to has been answered, or the referee owes it time.
-            self._timer_us = None
-            self._arm()
-
     # The referee's own faults.
 
     def refused(self, error: Exception) -> bool:
         """Takes note that the journal did not take what was decided. Returns whether the match can still be ended."""
         self._refusals += 1
-        self._break(error=error)
+        self.fail(error=error)
         return self._refusals == 1
 
     def let_go(self) -> None:
         """Stops playing, with nothing said and nothing stored; its agents are free for others."""
         self.broken = True
-        self._feeds.clear()
+        self._telling.feeds.clear()
         self._asking.closed()
         self._stop_waiting()
 
-    def _break(self, note: str = "", error: Exception | None = None) -> None:
+    def fail(self, note: str = "", error: Exception | None = None) -> None:
         """Ends the match as the referee's fault, from what is stored: the state in memory is not to be trusted."""
         if self.broken:
             return
@@ -529,25 +401,13 @@ class Table:
             incident = uuid4().hex[:12]
             note = f"the referee failed; incident {incident}"
             _log.error("match_failed", match_id=self.match_id, incident=incident, exc_info=error or True)
-        self._host.committer.then(lambda: self._stop_broken(note, _RETRY_US))
+        self._host.committer.then(Stopping(self, self._host, note).attempt)
 
-    def _stop_broken(self, note: str, retry_us: int) -> None:
-        secret = self.machine.secret
-        try:
-            stored = parse(self._host.stored_events(self.match_id))
-            machine = Machine(self._host.steps.run(lambda: replay(stored)), secret)
-            if machine.match.over:
-                self._doubtful = False
-                self._say_unsaid()  # its end is stored: it was that which was being told
-                return
-            stop = inputs.Stop(match_pb2.END_REASON_REFEREE_FAULT, note)
-            events = self._host.steps.run(lambda: machine.step(stop, self.now_us))
-        except Exception:
-            # The rules fail even over what is stored. It may be a passing trouble; else the next start tries again.
-            # Ever more rarely: rules that never return hold up everybody each time.
-            _log.exception("match_not_stopped", match_id=self.match_id)
-            again = min(2 * retry_us, _LONGEST_RETRY_US)
-            self._host.clock.call_at(self._host.clock.now_us() + retry_us, lambda: self._stop_broken(note, again))
+    def stopped(self, machine: Machine, events: list[event_pb2.MatchEvent]) -> None:
+        """Takes note that it has ended as the referee's fault, by these events; without any it had ended before."""
+        self._doubtful = False
+        if not events:
+            self._telling.say_unsaid()  # its end is stored: it was that which was being told
             return
-        self.machine, self.match, self._doubtful = machine, machine.match, False
+        self.machine, self.match = machine, machine.match
         self._took(events)
