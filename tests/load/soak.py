@@ -13,7 +13,7 @@ from pathlib import Path
 from crash.kill import SERVICE, Kills, at_failpoint, at_random, twice
 from crash.world import World
 
-from . import connections, frozen, load, memory, restart, watchers
+from . import connections, frozen, load, memory, restart, timing, watchers
 
 _DOUBLE_EVERY = 20
 _SAY_EVERY_S = 10.0
@@ -96,6 +96,12 @@ def _memory(arguments: argparse.Namespace, folder: Path) -> bool:
     return found.ratio <= memory.LIMIT and found.slope <= memory.LIMIT_SLOPE
 
 
+def _timing(arguments: argparse.Namespace, folder: Path) -> bool:
+    found = timing.measure(arguments.pairs, arguments.runs, arguments.seed, _say)
+    print(f"timing: {found}")
+    return found.shift_us <= timing.LIMIT_US
+
+
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
@@ -115,6 +121,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("restart", _restart, "Kill with many matches in flight; time until all go on.", matches=1_000, hold=25)
     add("frozen", _frozen, "Freeze an agent; time until it is noticed.")
     add("connections", _connections, "Thousands of connections for no good.", silent=10_000, resets=100_000)
+    add("timing", _timing, "Whether hidden cards show in the time that things take.", pairs=40, runs=40, seed=1)
     add("memory", _memory, "Cost of a match and memory, first and last.", pieces=10, matches=1_000)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from crash.referee import ROOT
 
-from . import connections, load, memory, restart, watchers
+from . import connections, load, memory, restart, timing, watchers
 
 
 def test_instant_agents_with_little_time_lose_none(tmp_path: Path) -> None:
@@ -42,7 +42,14 @@ def test_the_cost_of_matches_is_measured_by_pieces(tmp_path: Path) -> None:
     assert len(found.cpu_s) == len(found.rss) == 3
 
 
-@pytest.mark.parametrize("command", ["kill", "load", "watchers", "restart", "frozen", "connections", "memory"])
+def test_steps_of_two_worlds_that_look_alike_are_held_against_each_other() -> None:
+    found = timing.measure(pairs=2, runs=4, seed=1, say=lambda _: None)
+    assert found.steps > 50
+
+
+@pytest.mark.parametrize(
+    "command", ["kill", "load", "watchers", "restart", "frozen", "connections", "memory", "timing"]
+)
 def test_every_run_can_be_called(command: str) -> None:
     done = subprocess.run(
         [str(ROOT / "scripts" / "soak"), command, "--help"],

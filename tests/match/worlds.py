@@ -101,13 +101,23 @@ class Pair:
 
     Attributes:
         compared: how many events of the viewer were held against each other.
+        turned: whether the second world makes its step before the first.
     """
 
-    def __init__(self, specs: Sequence[match_pb2.MatchSpec], viewer: int, chance: random.Random) -> None:
+    def __init__(
+        self,
+        specs: Sequence[match_pb2.MatchSpec],
+        viewer: int,
+        chance: random.Random,
+        make: type[World] = World,
+        *,
+        turned: bool = False,
+    ) -> None:
         self.viewer = viewer
+        self.turned = turned
         self.chance = chance
         self.compared = 0
-        probe = World(specs[0], {}, viewer)
+        probe = make(specs[0], {}, viewer)
         game, seats = probe.match.game, len(probe.match.seats)
         pack = list(probe.pack(0, game.pack))
         size = 8 if game.name == "guillotine" else 9
@@ -119,7 +129,7 @@ class Pair:
         swapped = list(pack)
         swapped[one], swapped[other] = pack[other], pack[one]
         self.swapped = {game.texts[pack[one]], game.texts[pack[other]]}
-        self.worlds = [World(spec, {0: cards}, viewer) for spec, cards in zip(specs, (pack, swapped), strict=True)]
+        self.worlds = [make(spec, {0: cards}, viewer) for spec, cards in zip(specs, (pack, swapped), strict=True)]
         assert self.worlds[0].first == self.worlds[1].first
 
     def public(self) -> set[str]:
@@ -129,7 +139,8 @@ class Pair:
     def step(self, given: Sequence[inputs.Input | None], *, after: int = 0) -> bool:
         """Hands each world its input and compares what the viewer sees. Returns whether the worlds still look alike."""
         before = [len(world.events) for world in self.worlds]
-        for world, one in zip(self.worlds, given, strict=True):
+        steps = list(zip(self.worlds, given, strict=True))
+        for world, one in reversed(steps) if self.turned else steps:
             world.now += after
             if one is not None:
                 world.step(one)

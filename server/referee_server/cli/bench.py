@@ -148,24 +148,26 @@ async def _logs(size: Size) -> list[Figure]:
         names = await here.agents(_BOTS)
         await here.play(size.verified, "guillotine", _seats(names))
         logs = here.logs(size.verified)
+        began = time.perf_counter()
+        await here.referee("verify", "--all")
+        value = len(logs) / (time.perf_counter() - began)
     parsed = read(logs)
     times = []
     for events in parsed:
         began = time.process_time()
         verify(events)
         times.append(time.process_time() - began)
-    value = 1 / statistics.median(times)
     largest = max(len(pack(match_id, events)) for match_id, events in logs) / _KIB
     count = f"{len(logs)} whole matches of Guillotine, {statistics.median(map(len, parsed)):.0f} events each"
     return [
         Figure(
             "d",
-            "logs verified a second of processor time",
+            "logs verified a second by `verify --all`",
             "≥ 100",
             f"{value:.0f}",
             value,
             value >= 100,
-            f"median of {count}",
+            f"{count}; {1 / statistics.median(times):.0f} of them in a second of processor time",
         ),
         Figure("d", "largest log, compressed", "≤ 32 KiB", f"{largest:.1f} KiB", largest, largest <= 32, f"of {count}"),
     ]  # fmt: skip

@@ -95,9 +95,8 @@ class Machine:
         match = self.match
         events: list[event_pb2.MatchEvent] = []
         while payload is not None:
-            event = self._envelope(payload, now_us)
-            match.evolve(event)
-            events.append(event)
+            events.append(self._envelope(payload, now_us))
+            match.take(match.sequence + 1, now_us, FIELDS[type(payload)], payload)
             payload = self._follow()
         return events
 
@@ -122,8 +121,6 @@ class Machine:
         match given:
             case inputs.Answer():
                 return self._answer(given, now_us)
-            case inputs.Choose(seat=seat, decision_id=number, action=action):
-                return self._choose(seat, number, action)
             case inputs.Ask(seat=seat, wait_us=wait_us, transit_us=transit_us):
                 if self.match.agent_due() != seat:
                     raise inputs.NotNowError("no question to that seat is due")
@@ -139,6 +136,8 @@ class Machine:
                     wait_us=wait_us,
                     transit_us=transit_us,
                 )
+            case inputs.Choose(seat=seat, decision_id=number, action=action):
+                return self._choose(seat, number, action)
             case inputs.Tick(lateness_us=lateness_us):
                 return self._tick(now_us, lateness_us)
             case inputs.Stop(reason=reason, note=note):
@@ -353,7 +352,8 @@ class Machine:
         match = self.match
         if match.facts:
             return self._tell(match.facts[0])
-        if match.over:
+        state = match.state
+        if state != RUNNING and match.over:
             if match.revealed or match.held_back or self.secret is None:
                 return None
             return event_pb2.SecretRevealed(secret=self.secret, nonces=match.nonces)

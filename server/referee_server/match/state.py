@@ -257,9 +257,7 @@ class Match:
         """When the decision that is open runs out, if the referee is on time; None when none is open."""
         if self.offered_us is None:
             return None
-        seat = self.actor
-        assert seat is not None
-        limit_us = self.liveness_us if self.untimed else self.allowance_us + self.seats[seat].bank_us
+        limit_us = self.liveness_us if self.untimed else self.allowance_us + self.seats[self.playing.actor].bank_us
         return self.offered_us + limit_us + self.transit_us
 
     def may_reopen(self, seat: SeatState) -> bool:
@@ -330,14 +328,18 @@ class Match:
 
     def evolve(self, event: event_pb2.MatchEvent) -> None:
         """Takes the next event in."""
-        self.sequence = event.sequence
-        self.time_us = event.match_time_us
         kind = event.WhichOneof("payload")
-        if kind is None:
-            if event.ignorable:  # written by a newer referee, for whoever knows it
-                return
+        if kind is not None:
+            self.take(event.sequence, event.match_time_us, kind, getattr(event, kind))
+        elif event.ignorable:  # written by a newer referee, for whoever knows it
+            self.sequence, self.time_us = event.sequence, event.match_time_us
+        else:
             raise ValueError(f"event {event.sequence} is of a kind that this version does not know")
-        _EVOLVE[kind](self, getattr(event, kind))
+
+    def take(self, sequence: int, time_us: int, kind: str, payload: Message) -> None:
+        """Takes the next event in, given by its parts."""
+        self.sequence, self.time_us = sequence, time_us
+        _EVOLVE[kind](self, payload)
 
     def _note_filled(self) -> None:
         if self.filled_us is None and all(seat.kind != OPEN for seat in self.seats):

@@ -60,14 +60,22 @@ class _Checker(Machine):
 
     Attributes:
         log: the events.
+        kinds: of each of them the payload's field, None where this version knows none.
         place: of the stored event that has to be decided next.
     """
 
-    __slots__ = ("log", "place")
+    __slots__ = ("kinds", "log", "place")
 
-    def __init__(self, match: Match, secret: bytes | None, log: Sequence[event_pb2.MatchEvent]) -> None:
+    def __init__(
+        self,
+        match: Match,
+        secret: bytes | None,
+        log: Sequence[event_pb2.MatchEvent],
+        kinds: Sequence[str | None],
+    ) -> None:
         super().__init__(match, secret)
         self.log = log
+        self.kinds = kinds
         self.place = 1
         if secret is None:
             self.chance = _LogChance(self)
@@ -83,10 +91,11 @@ class _Checker(Machine):
         """Decides the whole log again."""
         self.begin()
         while self.place < len(self.log):
-            event = self.due
+            event, kind = self.log[self.place], self.kinds[self.place]
             try:
-                self.step(input_of(event, self.match), event.match_time_us)
+                self.step(_input_of(kind, event, self.match), event.match_time_us)
             except ValueError as error:
+                # It may be one that follows from this input.
                 newer = not self.due.WhichOneof("payload")
                 raise LogError(self.due.sequence, str(error), newer=newer) from None
 
@@ -96,11 +105,12 @@ class _Checker(Machine):
 
     def _events(self, payload: Message | None, now_us: int) -> list[event_pb2.MatchEvent]:
         """Holds each decided event against the stored one, and takes the stored one in."""
+        match = self.match
         while payload is not None:
             stored = self.due
             kind = FIELDS[type(payload)]
             same = (
-                stored.WhichOneof("payload") == kind
+                self.kinds[self.place] == kind
                 and getattr(stored, kind) == payload
                 and stored.match_time_us == now_us
                 and not stored.ignorable
@@ -109,7 +119,7 @@ class _Checker(Machine):
             if not same:
                 mine = self._envelope(payload, now_us)
                 raise LogError(stored.sequence, _difference(mine, stored), newer=not stored.WhichOneof("payload"))
-            self.match.evolve(stored)
+            match.take(stored.sequence, now_us, kind, payload)
             self.place += 1
             payload = self._follow()
         return []
@@ -223,21 +233,23 @@ def verify(events: Sequence[event_pb2.MatchEvent]) -> Report:
         number, secret = revealed
         if _commitment(created.deal_id, secret) != created.commitment:
             raise LogError(number, "the secret is not the one that was committed to")
-    # What a newer referee lets others pass over is no part of what is decided.
-    events = [event for event in events if event.WhichOneof("payload") or not event.ignorable]
-    checker = _Checker(match, secret, events)
+    kinds = [event.WhichOneof("payload") for event in events]
+    if None in kinds:
+        # What a newer referee lets others pass over is no part of what is decided.
+        events = [event for event, kind in zip(events, kinds, strict=True) if kind or not event.ignorable]
+        kinds = [event.WhichOneof("payload") for event in events]
+    checker = _Checker(match, secret, events, kinds)
     _take_stray_counts(checker, events)
     checker.check()
     return Report(match=match, sealed=secret is None, ended=match.over)
 
 
-def input_of(event: event_pb2.MatchEvent, match: Match) -> inputs.Input:
-    """Returns the input that an event was caused by and holds.
+def _input_of(kind: str | None, event: event_pb2.MatchEvent, match: Match) -> inputs.Input:
+    """Returns the input that an event of that kind was caused by and holds.
 
     Raises:
         NotNowError: no input causes such an event: it should have followed from the one before.
     """
-    kind = event.WhichOneof("payload")
     match kind:
         case "action_applied":
             applied = event.action_applied
