@@ -76,19 +76,19 @@ def test_a_cup_that_is_killed_again_and_again_ends_like_one_that_was_not(home: H
 
 
 def test_ctrl_c_lets_tables_at_play_finish_and_the_next_run_goes_on(home: Home) -> None:
-    path = write(home, cup(sets=8).replace("deals_per_dealer = 1", ""))
+    path = write(home, cup(sets=24).replace("deals_per_dealer = 1", ""))
     run = home.start("run", path)
-    run.wait_for("0 of 32 tables")
-    run.wait_for("of 32 tables")
+    run.wait_for("0 of 96 tables")
+    run.wait_for("of 96 tables")
     assert run.stop(signal.SIGINT) == 130
     assert "go on with" in run.output
     before = results(home)
-    assert 0 < before["tables_ended"] < 8 * 4
+    assert 0 < before["tables_ended"] < 24 * 4
     assert before["state"] == "running"
     home.ok("run", path)
     after = results(home)
     assert after["state"] == "finished"
-    assert after["tables_ended"] == 8 * 4
+    assert after["tables_ended"] == 24 * 4
 
 
 def test_a_cup_that_has_ended_is_only_shown_again(home: Home) -> None:

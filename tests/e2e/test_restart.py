@@ -197,13 +197,15 @@ def test_who_waits_for_matches_waits_through_a_kill(home: Home) -> None:
 
 def test_an_orderly_stop_keeps_matches_for_the_next_start(home: Home) -> None:
     listen = f"127.0.0.1:{free_port()}"
-    service = home.serve("--practice", listen=listen)
+    service = home.serve(listen=listen)
     agent = home.agent("first", service.address, "patient")
+    until(lambda: "connected" in home.ok("agents", "list").out)
+    seats = [argument for seat in ("agent:patient", *BOTS[:3]) for argument in ("--seat", seat)]
+    home.ok("match", "guillotine", *seats, "--matches", MATCHES, "--no-wait")
     until(partial(has_happened, home, 500))
     assert service.stop(signal.SIGTERM) == 0
     running = states(home)["running"]
-    service = home.serve("--practice", listen=listen)
-    assert service.resumed == running == 1
-    count = len(stored(home))
-    until(lambda: len(stored(home)) > count)
+    service = home.serve(listen=listen)
+    assert service.resumed == running > 0
+    until(lambda: states(home) == {"finished": MATCHES})
     assert agent.popen.poll() is None
