@@ -49,7 +49,7 @@ class Size:
     imports: int
 
 
-FULL: Final = Size(5, 4.0, 256, 10, 25, 200, 1_000, (), 10, 1_000, 11)
+FULL: Final = Size(5, 4.0, 256, 10, 25, 400, 1_000, (), 10, 1_000, 11)
 QUICK: Final = Size(1, 1.0, 32, 2, 5, 20, 64, ("--option", "deals_per_dealer=1"), 3, 100, 5)
 
 

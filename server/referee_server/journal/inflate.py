@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from typing import Final
 
@@ -25,7 +26,8 @@ class Inflater:
         self._data = data
         self._at = start
         self._inflate = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
-        self._ready = bytearray()
+        self._ready = b""
+        self._taken = 0  # of what is ready
         self.broken = False
         """Whether the stream turned out not to be deflate; known once the bytes before that have been taken."""
 
@@ -45,16 +47,18 @@ class Inflater:
         Raises:
             EndOfStreamError: there are fewer; they stay where they are. `ended` and `broken` tell why.
         """
-        while len(self._ready) < size:
+        end = self._taken + size
+        while len(self._ready) < end:
             if self._inflate.eof or self.broken or not self._more():
                 raise EndOfStreamError
-        piece = bytes(self._ready[:size])
-        del self._ready[:size]
+            end = self._taken + size
+        piece = self._ready[self._taken : end]
+        self._taken = end
         return piece
 
     def left(self) -> int:
         """Returns how many bytes of an unfinished piece there are behind the last one taken."""
-        return len(self._ready)
+        return len(self._ready) - self._taken
 
     def _more(self) -> bool:
         """Inflates a little more; returns false when the data is used up."""
@@ -68,14 +72,18 @@ class Inflater:
         except zlib.error:
             self._recover(before, feed)
             return True
-        self._ready += out
+        self._add(out)
         return bool(out or feed)
+
+    def _add(self, out: bytes) -> None:
+        self._ready = self._ready[self._taken :] + out
+        self._taken = 0
 
     def _recover(self, inflate: zlib._Decompress, feed: bytes) -> None:
         """Takes what can be had of a faulty step: zlib gives nothing of a call that fails."""
         self.broken = True
-        try:
+        out = bytearray()
+        with contextlib.suppress(zlib.error):
             for i in range(len(feed)):
-                self._ready += inflate.decompress(feed[i : i + 1])
-        except zlib.error:
-            return
+                out += inflate.decompress(feed[i : i + 1])
+        self._add(bytes(out))

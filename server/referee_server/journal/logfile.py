@@ -188,10 +188,10 @@ def _read_events(stream: Inflater, digest: bytes, events: list[bytes]) -> tuple[
             size += len(number) + length
             if place > chain.MAX_EVENTS or size > chain.MAX_MATCH_BYTES:
                 return digest, LogTooLargeError(place, f"event {place} makes the log larger than a log may be")
-            event = number + stream.take(length)
-            check = stream.take(chain.CHECK_BYTES)
+            piece = stream.take(length + chain.CHECK_BYTES)
         except EndOfStreamError:
             return digest, _short(stream, len(events), within=stream.left() > 0)
+        event, check = number + piece[:length], piece[length:]
         linked = chain.link(digest, event)
         if linked[: chain.CHECK_BYTES] != check:
             return digest, DamagedLogError(place, f"HASH_MISMATCH at event {place}: it is not what was written there")
