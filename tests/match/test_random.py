@@ -16,7 +16,7 @@ from referee_server.match import inputs, spec
 from referee_server.match.inputs import NotNowError
 from referee_server.match.machine import Machine
 from referee_server.match.record import record
-from referee_server.match.state import OPEN
+from referee_server.match.seat import OPEN
 from referee_server.match.transcript import transcript
 from referee_server.match.verify import replay, verify
 from referee_server.match.views import Projector

@@ -8,7 +8,7 @@ from match.driver import Driver, of_kind, spec_of
 from referee.v1 import event_pb2, match_pb2
 from referee_server.match import inputs
 from referee_server.match.inputs import NotNowError
-from referee_server.match.state import QUOTA_US, REFILL_US
+from referee_server.match.seat import QUOTA_US, REFILL_US
 from referee_server.match.views import ALL, project, seen_result
 
 MS = 1_000

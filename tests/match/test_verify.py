@@ -13,7 +13,8 @@ from referee_games import dealing
 from referee_games.contract import PUBLIC
 from referee_server.match import inputs
 from referee_server.match.machine import Machine
-from referee_server.match.state import Match, SeatState, begin
+from referee_server.match.seat import SeatState
+from referee_server.match.state import Match, begin
 from referee_server.match.verify import LogError, parse, replay, verify
 
 

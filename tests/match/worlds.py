@@ -15,7 +15,8 @@ from referee_games import dealing
 from referee_games.contract import Game
 from referee_server.match import inputs
 from referee_server.match.machine import STRAYS_KEPT, Machine
-from referee_server.match.state import OPEN, begin
+from referee_server.match.seat import OPEN
+from referee_server.match.state import begin
 from referee_server.match.views import Projector
 
 

@@ -19,8 +19,9 @@ from referee_games.contract import CHANCE, OVER, CardsDealt, CardShown, DealScor
 from referee_server.match import inputs
 from referee_server.match.chance import Chance, SealedChance, SeededChance
 from referee_server.match.outcome import make_result
+from referee_server.match.seat import AGENT, OPEN, SeatState
 from referee_server.match.spec import US
-from referee_server.match.state import AGENT, OPEN, RUNNING, WAITING, Match, SeatState
+from referee_server.match.state import RUNNING, WAITING, Match
 
 RAW_KEPT: Final = 256
 """How many bytes of a faulty or stray answer are put on record."""

@@ -8,7 +8,8 @@ from typing import Final
 
 from referee.v1 import event_pb2, match_pb2
 from referee_games.contract import shown
-from referee_server.match.state import BOT, begin
+from referee_server.match.seat import BOT
+from referee_server.match.state import begin
 from referee_server.match.transcript_deals import TELLERS, Teller, row
 from referee_server.match.views import ALL
 

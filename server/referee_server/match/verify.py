@@ -19,8 +19,9 @@ from referee_server.match.chance import SealedChance
 from referee_server.match.errors import RefusedError
 from referee_server.match.inputs import NotNowError
 from referee_server.match.machine import FIELDS, Machine
+from referee_server.match.seat import AGENT, BOT, OPEN
 from referee_server.match.spec import check_seats, settle
-from referee_server.match.state import AGENT, BOT, DECIDE_VERSION, OPEN, Match, begin
+from referee_server.match.state import DECIDE_VERSION, Match, begin
 
 _RAW_MOST: Final = 65_536
 """How many bytes an answer can have: what a message of the protocol can carry."""

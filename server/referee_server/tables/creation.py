@@ -19,7 +19,8 @@ from referee_server import __version__
 from referee_server.journal import AgentRow
 from referee_server.match import spec
 from referee_server.match.errors import RefusedError
-from referee_server.match.state import AGENT, BOT, DECIDE_VERSION, OPEN
+from referee_server.match.seat import AGENT, BOT, OPEN
+from referee_server.match.state import DECIDE_VERSION
 
 SERVER_VERSION = f"referee {__version__}"
 """Name and version of this referee, as logs and clients are told."""

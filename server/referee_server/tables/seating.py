@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from referee_server.match import inputs
-from referee_server.match.state import OPEN, WAITING
+from referee_server.match.seat import OPEN
+from referee_server.match.state import WAITING
 from referee_server.tables.clock import Timer
 from referee_server.tables.host import Host
 from referee_server.tables.practice import Practice

@@ -15,7 +15,8 @@ from referee_server import failpoints
 from referee_server.journal import MAX_EVENTS, EventsAdded, SummaryChanged
 from referee_server.match import inputs
 from referee_server.match.machine import Machine
-from referee_server.match.state import WAITING, SeatState
+from referee_server.match.seat import SeatState
+from referee_server.match.state import WAITING
 from referee_server.tables import messages
 from referee_server.tables.alarm import Alarm
 from referee_server.tables.answers import judge

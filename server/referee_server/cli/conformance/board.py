@@ -13,8 +13,9 @@ from referee_client import convert
 from referee_games import bots, dealing, registry
 from referee_server.match import inputs
 from referee_server.match.machine import Machine
+from referee_server.match.seat import AGENT, BOT
 from referee_server.match.spec import settle
-from referee_server.match.state import AGENT, BOT, DECIDE_VERSION, begin
+from referee_server.match.state import DECIDE_VERSION, begin
 from referee_server.match.views import Projector
 
 _SHORT: Final = {"guillotine": {"deals_per_dealer": 1}, "regicide": {"target": 15}}
