@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from crash.referee import ROOT
+from match.driver import Event
+from referee_server.match import inputs
 
 from . import connections, load, memory, restart, timing, watchers
 
@@ -42,9 +44,20 @@ def test_the_cost_of_matches_is_measured_by_pieces(tmp_path: Path) -> None:
     assert len(found.cpu_s) == len(found.rss) == 3
 
 
+class Telltale(timing.Clocked):
+    """Takes longer by up to a millisecond, by where the cards lie."""
+
+    def step(self, given: inputs.Input, *, after: int = 0) -> list[Event]:
+        made = super().step(given, after=after)
+        if self.times_ns:
+            self.times_ns[-1] += sum(place * card for place, card in enumerate(self.packs.get(0, ()))) % 97 * 10_000
+        return made
+
+
 def test_steps_of_two_worlds_that_look_alike_are_held_against_each_other() -> None:
-    found = timing.measure(pairs=2, runs=4, seed=1, say=lambda _: None)
+    found = timing.measure(pairs=2, runs=4, seed=1, say=lambda _: None, make=Telltale)
     assert found.steps > 50
+    assert found.shift_us > timing.LIMIT_US
 
 
 @pytest.mark.parametrize(
