@@ -37,7 +37,6 @@ class SeatState:
         "forfeited",
         "former_id",
         "gone_us",
-        "ignored_count",
         "ignored_kept",
         "kind",
         "last",
@@ -81,7 +80,6 @@ class SeatState:
         self.gone_us: int | None = None
         self.left = False
         self.ignored_kept = 0
-        self.ignored_count = 0
         self.last: tuple[int, int, int] | None = None
         self.quota_us = QUOTA_US
         self.asked_count = 0

@@ -247,9 +247,10 @@ class _Watch:
 
     def _own(self, events: list[event_pb2.MatchEvent]) -> tuple[list[event_pb2.MatchEvent], bool]:
         """Returns the events up to where the seat is open again, if whoever watches had it; and whether it is."""
-        for place, event in enumerate(events):
-            if self._holder and event.HasField("seat_reopened") and event.seat_reopened.seat == self._audience:
-                return events[: place + 1], True
+        if self._holder:
+            for place, event in enumerate(events):
+                if event.HasField("seat_reopened") and event.seat_reopened.seat == self._audience:
+                    return events[: place + 1], True
         return events, False
 
 
